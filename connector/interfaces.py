@@ -1,0 +1,103 @@
+"""What the code under test needs from the native side.
+
+The arms are written against these names alone, so that the same file would run in the engine.
+``LlmRequest``, the batch and the V1 manager are structural; the V2 manager is a nominal base
+class, because upstream tells V1 from V2 by ``isinstance``.
+"""
+
+import enum
+from collections.abc import Sequence, Set
+from typing import Protocol
+
+
+class LlmRequestState(enum.Enum):
+    """The request states that the measured path tells apart.
+
+    The names are upstream's. nanobind 2 also exposes C++ enums as Python ``enum.Enum`` classes,
+    so looking a member up and comparing it costs here what it costs there.
+    """
+
+    CONTEXT_INIT = enum.auto()
+    GENERATION_IN_PROGRESS = enum.auto()
+    GENERATION_COMPLETE = enum.auto()
+    DISAGG_CONTEXT_TRANS_IN_PROGRESS = enum.auto()
+    DISAGG_GENERATION_TRANS_IN_PROGRESS = enum.auto()
+
+
+class LlmRequest(Protocol):
+    """One request, as the native side exposes it. Units are tokens throughout."""
+
+    request_id: int
+    state: LlmRequestState
+    is_dummy_request: bool
+    cache_salt: str | None
+    py_draft_tokens: Sequence[int] | None
+    context_current_position: int
+
+    @property
+    def context_remaining_length(self) -> int:
+        """Prompt tokens that are not computed yet."""
+
+    @property
+    def context_chunk_size(self) -> int:
+        """Prompt tokens of the current chunk; readable in a context-type state only."""
+
+    @property
+    def kv_cache_retention_config(self) -> object | None:
+        """The retention config, by value: a copy at each access; None where unset."""
+
+    def get_num_tokens(self, beam: int) -> int:
+        """Length of a beam."""
+
+    def get_tokens(self, beam: int) -> list[int]:
+        """A whole beam, as a new list."""
+
+    def get_tokens_range(self, beam: int, begin: int, end: int) -> list[int]:
+        """The clamped window ``[begin, end)`` of a beam, as a new list."""
+
+
+class ScheduledRequests(Protocol):
+    """The batch of one iteration."""
+
+    @property
+    def generation_requests(self) -> Sequence[LlmRequest]:
+        """Requests in their generation phase."""
+
+    @property
+    def context_requests(self) -> Sequence[LlmRequest]:
+        """Chunking requests, then those in their last chunk: a new list at every access."""
+
+
+class AsyncRequests(Protocol):
+    """Requests whose KV cache is loaded asynchronously."""
+
+    @property
+    def loading_ids(self) -> Set[int]:
+        """Ids of the requests being loaded: a new set at every access."""
+
+
+class KVCacheManager(Protocol):
+    """The V1 manager: one flat space of block ids."""
+
+    def get_cache_indices(self, request: LlmRequest) -> list[int]:
+        """All block ids of a request, in order, as a new list."""
+
+    def commit_and_get_block_hashes(self, request: LlmRequest) -> list[int]:
+        """Cumulative hashes of all full blocks of a request, in order, as a new list."""
+
+    def get_priority_by_block_id(self, block_id: int) -> int:
+        """Retention priority of a block, 0 to 100."""
+
+
+class KVCacheManagerV2:
+    """The V2 manager: page indices scoped to layer groups. Subclass it to be told from V1."""
+
+    def get_page_indices_by_layer_group(self, request: LlmRequest) -> list[list[int]]:
+        """Page indices of a request, one new list per layer group; -1 where there is no page."""
+        raise NotImplementedError
+
+
+def get_draft_token_length(request: LlmRequest) -> int:
+    """Number of draft tokens scheduled with ``request``; 0 where it has none."""
+    draft_tokens = request.py_draft_tokens
+    return 0 if draft_tokens is None else len(draft_tokens)
