@@ -1,0 +1,98 @@
+"""Stand-in for the V1 KV cache manager: one flat space of block ids."""
+
+import random
+import struct
+from array import array
+from hashlib import blake2b
+
+from connector import interfaces
+
+from .pages import PagePool
+from .request import DEFAULT_PRIORITY, LlmRequest
+
+
+class _Sequence:
+    """The blocks of one request and the hashes committed for them."""
+
+    def __init__(self) -> None:
+        self.blocks = array("i")
+        self.hashes = array("Q")
+
+
+class KVCacheManager:
+    """Blocks of all requests, beam width 1.
+
+    Args:
+        num_blocks: blocks that there is room for.
+        tokens_per_block: block size in tokens.
+        rng: shuffles the block pool.
+    """
+
+    def __init__(self, num_blocks: int, *, tokens_per_block: int = 32, rng: random.Random) -> None:
+        self.tokens_per_block = tokens_per_block
+        self._pool = PagePool(num_blocks, rng)
+        self._sequences: dict[int, _Sequence] = {}
+        self._priorities: dict[int, int] = {}
+
+    def get_cache_indices(self, request: interfaces.LlmRequest) -> list[int]:
+        """Return all block ids of ``request`` in order, as a new list. Raises KeyError without."""
+        return self._sequences[request.request_id].blocks.tolist()
+
+    def commit_and_get_block_hashes(self, request: interfaces.LlmRequest) -> list[int]:
+        """Return the hashes of all full blocks of ``request``, in order, as a new list.
+
+        The first call after a block became full commits its hash, which covers the block's tokens
+        and the hash before it; later calls look it up. The list is built twice, as upstream does:
+        once at the binding and once in the Python method around it. Raises KeyError for a request
+        without blocks.
+        """
+        return list(self._commit_and_get_block_hashes(request))
+
+    def get_priority_by_block_id(self, block_id: int) -> int:
+        """Return the retention priority of a block, 0 to 100; 35 where none was set."""
+        return self._priorities.get(block_id, DEFAULT_PRIORITY)
+
+    def resize(self, request: LlmRequest, capacity: int) -> None:
+        """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""
+        sequence = self._sequences.setdefault(request.request_id, _Sequence())
+        blocks = sequence.blocks
+        num_blocks = -(-capacity // self.tokens_per_block)
+        if len(blocks) > num_blocks:
+            self._release(blocks[num_blocks:])
+            del blocks[num_blocks:]
+            del sequence.hashes[num_blocks:]
+        config = request.kv_cache_retention_config if len(blocks) < num_blocks else None
+        for ordinal in range(len(blocks), num_blocks):
+            block = self._pool.take()
+            blocks.append(block)
+            if config is not None:
+                position = ordinal * self.tokens_per_block
+                self._priorities[block] = config.priority_at(position, request.prompt_len)
+
+    def update_history(self, request: LlmRequest, history: int) -> None:
+        """Do nothing: V1 masks no blocks. Both managers are driven by the same calls."""
+
+    def free_resources(self, request: LlmRequest) -> None:
+        """Free all that ``request`` holds; a request that holds nothing is left alone."""
+        sequence = self._sequences.pop(request.request_id, None)
+        if sequence is not None:
+            self._release(sequence.blocks)
+
+    def _release(self, blocks: "array[int]") -> None:
+        for block in blocks:
+            self._priorities.pop(block, None)
+        self._pool.give_back(blocks)
+
+    def _commit_and_get_block_hashes(self, request: interfaces.LlmRequest) -> list[int]:
+        sequence = self._sequences[request.request_id]
+        hashes = sequence.hashes
+        size = self.tokens_per_block
+        num_full = min(request.get_num_tokens(0) // size, len(sequence.blocks))
+        for ordinal in range(len(hashes), num_full):
+            tokens = request.get_tokens_range(0, ordinal * size, (ordinal + 1) * size)
+            parent = hashes[-1] if ordinal else 0
+            digest = blake2b(struct.pack(f"<Q{size}i", parent, *tokens), digest_size=8).digest()
+            hashes.append(int.from_bytes(digest, "little"))
+        if num_full == len(hashes):
+            return hashes.tolist()
+        return hashes[:num_full].tolist()
