@@ -1,0 +1,1 @@
+"""What is measured: frozen scenarios, and workloads that bring them to life on the stand-ins."""

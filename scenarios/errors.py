@@ -1,0 +1,20 @@
+"""The errors that end a command with one line on stderr."""
+
+import difflib
+from collections.abc import Iterable
+
+
+class InputError(Exception):
+    """What the user gave cannot be used: exit code 2. The message names what and where."""
+
+
+class MachineError(Exception):
+    """Results of another machine, which this one has nothing to compare with: exit code 4."""
+
+
+def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
+    """Return the error for a ``name`` that is none of ``known``, with the nearest one if any."""
+    known = list(known)
+    nearest = difflib.get_close_matches(name, known, n=1)
+    hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
+    return InputError(f"unknown {kind} {name!r}: {hint}")
