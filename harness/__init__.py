@@ -1,0 +1,1 @@
+"""Measuring: arms, the isolated protocol, the machine, statistics and the results file."""

@@ -1,0 +1,118 @@
+"""The machine that is measured on: its cores, their locks, and what names it."""
+
+import contextlib
+import hashlib
+import os
+import platform
+import tempfile
+from collections.abc import Iterator
+from pathlib import Path
+
+import filelock
+import psutil
+
+from scenarios.errors import InputError
+
+_LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
+
+
+def allowed_cpus() -> list[int]:
+    """Return the cores that this process may run on, ascending."""
+    return sorted(os.sched_getaffinity(0))
+
+
+def choose_cpu(text: str | None) -> int | None:
+    """Return the core to pin to.
+
+    Args:
+        text: a core number, ``none``, or None for the default, the last allowed core.
+
+    Raises:
+        InputError: the text is neither, or the core is not allowed here; lists those that are.
+    """
+    allowed = allowed_cpus()
+    if text is None:
+        return allowed[-1]
+    if text == "none":
+        return None
+    if not (text.isascii() and text.isdigit()):
+        raise InputError(f"--cpu takes a core number or 'none', not {text!r}")
+    if int(text) not in allowed:
+        listed = ", ".join(map(str, allowed))
+        raise InputError(f"core {text} is not allowed here; allowed: {listed}")
+    return int(text)
+
+
+@contextlib.contextmanager
+def lock_cpu(cpu: int | None) -> Iterator[None]:
+    """Keep other measurements on this machine off a core; None locks nothing.
+
+    Raises:
+        InputError: another measurement has the core.
+    """
+    if cpu is None:
+        yield
+        return
+    busy = f"core {cpu} is being measured on by another run: wait for it, or take another --cpu"
+    with _lock(f"cpu-{cpu}", busy):
+        yield
+
+
+@contextlib.contextmanager
+def lock_file(path: Path) -> Iterator[None]:
+    """Keep other measurements from writing a results file.
+
+    Raises:
+        InputError: another measurement is writing it.
+    """
+    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    with _lock(f"file-{digest}", f"{path}: another run is writing it"):
+        yield
+
+
+@contextlib.contextmanager
+def _lock(name: str, busy: str) -> Iterator[None]:
+    path = _LOCKS / f"{name}.lock"
+    lock = filelock.FileLock(path, mode=0o666, timeout=0)
+    try:
+        if not _LOCKS.is_dir():
+            _LOCKS.mkdir()
+            _LOCKS.chmod(0o1777)  # For all users of the machine, as its cores are.
+        lock.acquire()
+    except filelock.Timeout:
+        raise InputError(busy) from None
+    except OSError as error:
+        raise InputError(f"{path}: cannot be locked: {error.strerror}") from None
+    try:
+        yield
+    finally:
+        lock.release()
+
+
+def available_memory() -> int:
+    """Return the bytes of memory that a new process can take without swapping.
+
+    The smaller of what the machine has available and what the control group leaves.
+    """
+    available = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
+    with contextlib.suppress(OSError, ValueError):  # No cgroup v2, or "max".
+        limit = int((group / "memory.max").read_text())
+        available = min(available, limit - int((group / "memory.current").read_text()))
+    return available
+
+
+def describe(cpu: int | None) -> dict[str, str]:
+    """Return what can be read of the machine's state as metadata, for the core measured on."""
+    found = {"stepbench_cpus_allowed": ",".join(map(str, allowed_cpus()))}
+    base = Path("/sys/devices/system/cpu")
+    files = {
+        "stepbench_governor": base / f"cpu{cpu or 0}/cpufreq/scaling_governor",
+        "stepbench_no_turbo": base / "intel_pstate/no_turbo",
+        "stepbench_boost": base / "cpufreq/boost",
+    }
+    for name, file in files.items():
+        with contextlib.suppress(OSError):
+            found[name] = file.read_text().strip() or "unknown"
+    found["stepbench_kernel"] = platform.release()
+    return found

@@ -1,0 +1,142 @@
+"""What one measurement consists of, and the order in which it is done."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+from typing import Any
+
+from scenarios.errors import InputError
+from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
+
+
+@dataclass(frozen=True)
+class Protocol:
+    """How each arm of each cell is sampled.
+
+    Attributes:
+        processes: worker processes, each with its own hash seed and input seed.
+        warmups: untimed iterations at the start of a process.
+        rounds: rounds of a process.
+        samples: timed iterations of a round.
+    """
+
+    processes: int = 4
+    warmups: int = 10
+    rounds: int = 9
+    samples: int = 15
+
+    @property
+    def values(self) -> int:
+        """Timed iterations of a process."""
+        return self.rounds * self.samples
+
+    @property
+    def iterations(self) -> int:
+        """All iterations of a process, the warm-up included."""
+        return self.warmups + self.values
+
+
+DEFAULT = Protocol()
+# As few processes as still give a useful interval, and one round in each.
+QUICK = Protocol(processes=3, warmups=3, rounds=1)
+
+
+@dataclass(frozen=True)
+class Job:
+    """One worker process.
+
+    Attributes:
+        scenario: the cell.
+        arm: the arm.
+        process: number of the process among those of its cell and arm, from 0.
+    """
+
+    scenario: SteadyDecode | TraceReplay
+    arm: str
+    process: int
+
+    @property
+    def benchmark(self) -> str:
+        """Name of the pyperf benchmark that the job's values belong to."""
+        return benchmark_name(self.scenario, self.arm)
+
+    def __str__(self) -> str:
+        """Return the words that name the job in a message."""
+        return f"cell {self.scenario.name}, arm {self.arm}, process {self.process + 1}"
+
+
+@dataclass(frozen=True)
+class Plan:
+    """A whole measurement: everything that is needed to repeat it, or to carry on with it.
+
+    Attributes:
+        scenarios: the cells, in the order of the table.
+        arms: the arms; the others are compared with the first.
+        protocol: how each arm of each cell is sampled.
+        seed: from which hash seeds and input seeds are derived.
+        cpu: the core that workers are pinned to; None for no pinning.
+        gc: whether the garbage collector runs during the measurement.
+        command: the command line that asked for it.
+        provider: where the stand-ins' native part comes from.
+    """
+
+    scenarios: tuple[SteadyDecode | TraceReplay, ...]
+    arms: tuple[str, ...]
+    protocol: Protocol = DEFAULT
+    seed: int = 0
+    cpu: int | None = None
+    gc: bool = False
+    command: str = ""
+    provider: str = "python"
+
+    def jobs(self) -> list[Job]:
+        """Return the processes in the order in which they run.
+
+        The arms of a cell take turns, so that a drift of the machine does not fall on one of
+        them, and the one that goes first changes from turn to turn.
+        """
+        jobs = []
+        for process in range(self.protocol.processes):
+            arms = self.arms if process % 2 == 0 else self.arms[::-1]
+            for scenario in self.scenarios:
+                jobs += [Job(scenario, arm, process) for arm in arms]
+        return jobs
+
+    def to_json(self) -> str:
+        """Return the plan on one line; ``from_json`` takes it back."""
+        values = asdict(self) | {"scenarios": [s.to_dict() for s in self.scenarios]}
+        return json.dumps(values, separators=(",", ":"))
+
+    @staticmethod
+    def from_json(text: str) -> Plan:
+        """Return the plan that ``to_json`` wrote. Raises InputError if it is none."""
+        try:
+            values: dict[str, Any] = json.loads(text)
+            values["scenarios"] = tuple(from_dict(s) for s in values["scenarios"])
+            values["arms"] = tuple(values["arms"])
+            values["protocol"] = Protocol(**values["protocol"])
+            return Plan(**values)
+        except (ValueError, KeyError, TypeError) as error:
+            raise InputError(f"not a plan of this version: {error}") from None
+
+
+def benchmark_name(scenario: SteadyDecode | TraceReplay, arm: str) -> str:
+    """Return the name of the pyperf benchmark of one arm of one cell."""
+    return f"{scenario.name}/{arm}"
+
+
+def worker_seed(plan: Plan, process: int) -> str:
+    """Return the input seed of a process: the same for all arms, so that they see the same work."""
+    return f"{plan.seed}-{process}"
+
+
+def check_distinct(scenarios: Sequence[SteadyDecode | TraceReplay]) -> None:
+    """Raise InputError if a cell is named twice, or none."""
+    if not scenarios:
+        raise InputError("no cell is named")
+    names = [scenario.name for scenario in scenarios]
+    for index, name in enumerate(names):
+        if name in names[:index]:
+            raise InputError(f"cell {name} is named twice")

@@ -1,0 +1,217 @@
+"""The results file: pyperf JSON, with the plan and every sample in it.
+
+One benchmark per cell and arm, one run per worker process. What pyperf does not know stands in
+metadata whose names begin with ``stepbench_``.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+
+import pyperf
+
+from scenarios.errors import InputError, MachineError
+
+from .plan import Job, Plan
+
+FORMAT = 1
+
+# What must be the same for absolute times to be comparable. None of it changes at a reboot.
+MACHINE_FIELDS = (
+    "hostname",
+    "cpu_model_name",
+    "cpu_count",
+    "python_implementation",
+    "python_version",
+)
+
+# What a worker notes about its run.
+_RUN_FIELDS = {
+    "stepbench_process",
+    "stepbench_requests_mean",
+    "stepbench_tokens_first",
+    "stepbench_tokens_last",
+    "stepbench_tokens_mean",
+    "stepbench_load_start",
+}
+
+
+@dataclass(frozen=True)
+class Results:
+    """A results file that was read.
+
+    Attributes:
+        path: where it was read.
+        plan: what was to be measured.
+        suite: what was measured: a benchmark per cell and arm, a run per process.
+        metadata: what all runs have in common.
+    """
+
+    path: Path
+    plan: Plan
+    suite: pyperf.BenchmarkSuite
+    metadata: Mapping[str, object]
+
+    @property
+    def machine(self) -> tuple[str, ...]:
+        """What names the machine and its Python."""
+        return tuple(str(self.metadata.get(field, "unknown")) for field in MACHINE_FIELDS)
+
+    def runs(self) -> list[tuple[Job, pyperf.Run]]:
+        """Return each job of the plan that the file holds, with its run, in the plan's order.
+
+        Raises:
+            KeyError: a run does not say which process it was.
+        """
+        found = {
+            (bench.get_name(), run.get_metadata()["stepbench_process"]): run
+            for bench in self.suite
+            for run in bench.get_runs()
+        }
+        jobs = ((job, found.get((job.benchmark, job.process))) for job in self.plan.jobs())
+        return [(job, run) for job, run in jobs if run is not None]
+
+
+def load(path: str | Path) -> Results:
+    """Read a results file.
+
+    Raises:
+        InputError: the file cannot be read, is truncated, foreign, or of a later version.
+    """
+    path = Path(path)
+    try:
+        text = path.read_text(encoding="utf-8")
+    except OSError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: not a results file: it is not text") from None
+    try:
+        json.loads(text)
+    except ValueError as error:
+        raise InputError(f"{path}: truncated, or not a results file: {error}") from None
+    try:
+        suite = pyperf.BenchmarkSuite.loads(text)
+        metadata = suite.get_metadata()
+    except Exception as error:  # pyperf checks little: a foreign document can fail anyhow.
+        raise InputError(f"{path}: not a pyperf results file: {error!r}") from None
+    version = metadata.get("stepbench_format")
+    if version is None:
+        raise InputError(f"{path}: a pyperf file, but not one that stepbench wrote")
+    if not isinstance(version, int) or version > FORMAT:
+        raise InputError(
+            f"{path}: written by a later stepbench: format {version}, this one reads {FORMAT}"
+        )
+    try:
+        plan = Plan.from_json(str(metadata["stepbench_plan"]))
+        results = Results(path, plan, suite, metadata)
+        complete = all(
+            len(run.values) == plan.protocol.values and run.get_metadata().keys() >= _RUN_FIELDS
+            for _, run in results.runs()
+        )
+    except (InputError, KeyError) as error:
+        raise InputError(f"{path}: damaged: {error}") from None
+    if not complete or not results.runs():
+        raise InputError(f"{path}: damaged: its runs are not those of its plan")
+    return results
+
+
+class ResultsWriter:
+    """Collects the runs of a measurement and keeps the file complete after each of them.
+
+    Args:
+        path: the file.
+        plan: what is measured.
+        metadata: what to note with every run.
+        resumed: what the file already holds, to be kept.
+    """
+
+    def __init__(
+        self,
+        path: Path,
+        plan: Plan,
+        metadata: Mapping[str, str | int | float],
+        resumed: Results | None = None,
+    ) -> None:
+        self.path = path
+        self._suite = resumed.suite if resumed else None
+        self._metadata = {
+            "stepbench_format": FORMAT,
+            "stepbench_plan": plan.to_json(),
+            **metadata,
+        }
+
+    def add(self, benchmark: pyperf.Benchmark) -> None:
+        """Take in one worker's run, and write the file.
+
+        Raises:
+            InputError: the file cannot be written; it still holds what was written before.
+        """
+        benchmark.update_metadata(dict(self._metadata))
+        if self._suite is None:
+            self._suite = pyperf.BenchmarkSuite([benchmark])
+        else:
+            self._suite.add_runs(benchmark)
+        write_atomically(self.path, self._suite)
+
+
+def check_writable(path: Path, *, force: bool) -> None:
+    """Raise InputError if ``path`` cannot be written, or exists and ``force`` is false.
+
+    Creates the folder where it is missing.
+    """
+    if path.is_dir():
+        raise InputError(f"{path}: a folder, not a file")
+    if path.exists() and not force:
+        raise InputError(f"{path}: exists; --force overwrites it")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with tempfile.TemporaryFile(dir=path.parent):
+            pass
+    except OSError as error:
+        raise InputError(f"{path.parent}: cannot be written: {error.strerror}") from None
+
+
+def write_atomically(path: Path, suite: pyperf.BenchmarkSuite) -> None:
+    """Write a suite so that ``path`` holds the old or the new one, whatever happens.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            temporary = Path(file.name)
+            suite.dump(file)
+            file.flush()
+            os.fsync(file.fileno())
+        # A temporary file is the owner's alone; a result is as readable as any other file.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)
+
+
+def check_same_machine(results: Results) -> None:
+    """Raise MachineError unless ``results`` were measured on this machine with this Python."""
+    here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
+    for field, then in zip(MACHINE_FIELDS, results.machine, strict=True):
+        now = str(here.get(field, "unknown"))
+        if now != then:
+            raise MachineError(
+                f"{results.path}: measured on another machine or Python: {field} was {then}, "
+                f"and is {now} here"
+            )

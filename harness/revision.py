@@ -1,0 +1,35 @@
+"""Which revision of this project measures."""
+
+import subprocess
+from pathlib import Path
+
+_ROOT = Path(__file__).resolve().parent.parent
+
+
+def own_revision() -> tuple[str, bool] | None:
+    """Return this project's git revision and whether the work tree differs from it.
+
+    None where the code is no git checkout of its own, as when it was installed from a wheel.
+    """
+    # Asked of a file of ours, since a virtual environment can lie inside another repository.
+    if _git("ls-files", "--error-unmatch", "harness/revision.py") is None:
+        return None
+    revision = _git("rev-parse", "HEAD")
+    status = _git("status", "--porcelain")
+    if revision is None or status is None:
+        return None
+    return revision, bool(status)
+
+
+def _git(*arguments: str) -> str | None:
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(_ROOT), *arguments],
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=10,
+        )
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()

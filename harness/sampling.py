@@ -1,0 +1,48 @@
+"""The innermost step: one timed iteration."""
+
+import time
+from collections.abc import Callable
+
+from scenarios.workload import Workload, batch_shape
+
+from .arms import SchedulerOutputManager
+
+
+class Sampler:
+    """The time function that pyperf calls once a value.
+
+    Args:
+        workload: what is scheduled.
+        arm: the implementation under test.
+        clock: seconds since some moment.
+
+    Attributes:
+        shapes: number of requests and of their tokens in each iteration so far, warm-up included.
+    """
+
+    def __init__(
+        self,
+        workload: Workload,
+        arm: SchedulerOutputManager,
+        clock: Callable[[], float] = time.perf_counter,
+    ) -> None:
+        self.shapes: list[tuple[int, int]] = []
+        self._workload = workload
+        self._build = arm.build_scheduler_output
+        self._clock = clock
+
+    def __call__(self, loops: int) -> float:
+        """Advance the workload, time one call of the measured path, return its seconds."""
+        if loops != 1:
+            raise ValueError(f"a value is one iteration, not {loops}")
+        self._workload.advance()
+        build, clock = self._build, self._clock
+        batch, manager = self._workload.batch, self._workload.manager
+        async_requests = self._workload.async_requests
+        start = clock()
+        output = build(batch, async_requests, manager)
+        end = clock()
+        # Freed after the second reading: the engine, too, hands the output on before it dies.
+        del output
+        self.shapes.append(batch_shape(batch))
+        return end - start

@@ -1,0 +1,67 @@
+"""A worker process: one arm of one cell under ``pyperf.Runner``.
+
+``harness.isolated`` starts it as ``python -m harness.worker`` with pyperf's own worker options. The
+result, a pyperf benchmark with a single run, goes to stdout as JSON.
+"""
+
+import contextlib
+import gc
+import json
+import os
+import sys
+from pathlib import Path
+
+import pyperf
+
+from scenarios.workload import create_workload
+
+from .arms import create_arm
+from .plan import Plan, benchmark_name, worker_seed
+from .sampling import Sampler
+
+
+def main() -> None:
+    """Measure the job that the command line describes."""
+    runner = pyperf.Runner()
+    runner.argparser.add_argument("--plan", required=True)
+    runner.argparser.add_argument("--scenario", type=int, required=True)
+    runner.argparser.add_argument("--arm", required=True)
+    runner.argparser.add_argument("--process", type=int, required=True)
+    args = runner.parse_args()
+    plan = Plan.from_json(args.plan)
+    scenario = plan.scenarios[args.scenario]
+    load = os.getloadavg()[0]
+
+    workload = create_workload(scenario, plan.protocol.iterations, worker_seed(plan, args.process))
+    sampler = Sampler(workload, create_arm(args.arm))
+    if not plan.gc:
+        gc.collect()
+        gc.freeze()
+        gc.disable()
+
+    # What pyperf and the measured code print must not mix with the result.
+    with Path(os.devnull).open("w") as null, contextlib.redirect_stdout(null):
+        benchmark = runner.bench_time_func(benchmark_name(scenario, args.arm), sampler)
+
+    timed = sampler.shapes[plan.protocol.warmups :]
+    lengths = [tokens / requests for requests, tokens in timed if requests]
+    benchmark.update_metadata(
+        {
+            "stepbench_scenario": json.dumps(scenario.to_dict(), separators=(",", ":")),
+            "stepbench_arm": args.arm,
+            "stepbench_process": args.process,
+            "stepbench_requests_mean": sum(requests for requests, _ in timed) / len(timed),
+            "stepbench_tokens_first": lengths[0],
+            "stepbench_tokens_last": lengths[-1],
+            "stepbench_tokens_mean": sum(lengths) / len(lengths),
+            "stepbench_load_start": load,
+        }
+    )
+    benchmark.dump(sys.stdout)
+    sys.stdout.flush()
+    # Freeing a million ints one by one would take longer than a short measurement did.
+    os._exit(0)
+
+
+if __name__ == "__main__":
+    main()
