@@ -1,0 +1,1 @@
+"""From stored samples to what people read: one file a format."""

@@ -1,0 +1,40 @@
+"""The summary as GitHub-flavoured Markdown: what a pull request carries."""
+
+from collections.abc import Sequence
+
+from .summary import Summary, machines_note
+from .table import speedup_table
+
+
+def render(summaries: Sequence[Summary]) -> str:
+    """Return the tables with their notes and provenance, one after the other."""
+    note = machines_note(summaries)
+    parts = [f"**{note}**"] if note else []
+    for summary in summaries:
+        if len(summaries) > 1:
+            parts.append(f"### {_escape(summary.file)}")
+        table = speedup_table(summary)
+        parts.append(
+            "\n".join(
+                [
+                    _row(table.columns),
+                    # Texts of a cell, such as its settings, read better from the left.
+                    _row(
+                        [":---" if c in ("Manager", "Settings") else "---:" for c in table.columns]
+                    ),
+                    *map(_row, table.rows),
+                ]
+            )
+        )
+        parts += summary.notes
+        parts.append(summary.provenance)
+    return "\n\n".join(parts) + "\n"
+
+
+def _row(texts: Sequence[str]) -> str:
+    return "| " + " | ".join(map(_escape, texts)) + " |"
+
+
+def _escape(text: str) -> str:
+    """Return ``text`` so that a cell of a table shows it as it is."""
+    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

@@ -1,0 +1,102 @@
+"""The paragraph below a table: everything that is needed to repeat it."""
+
+from datetime import datetime
+from typing import Any
+
+from harness.results import Results
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+
+def provenance(results: Results) -> str:
+    """Return one paragraph on when, where, with what and how ``results`` were measured."""
+    return " ".join([_where(results), _code(results), _how(results), _repeat(results)])
+
+
+def _where(results: Results) -> str:
+    field = results.metadata.get
+    model, cores, allowed = (
+        field("cpu_model_name", "an unnamed CPU"),
+        field("cpu_count", "?"),
+        field("stepbench_cpus_allowed", "?"),
+    )
+    cpu = results.plan.cpu
+    pinned = "not pinned" if cpu is None else f"pinned to core {cpu}"
+    turbo = {
+        "stepbench_no_turbo": {"0": "on", "1": "off"},
+        "stepbench_boost": {"0": "off", "1": "on"},
+    }
+    states = [names.get(str(field(name))) for name, names in turbo.items() if field(name)]
+    loads = _run_values(results, "stepbench_load_start"), _run_values(results, "load_avg_1min")
+    first, last = (f"{values[index]:.2f}" for values, index in zip(loads, (0, -1), strict=True))
+    dates = results.suite.get_dates()
+    return (
+        f"Measured {_date(dates[0]) if dates else 'at an unknown time'} on {model} "
+        f"({cores} cores, {allowed} allowed, {pinned}; "
+        f"governor {field('stepbench_governor', 'not readable')}, "
+        f"turbo {states[0] if states and states[0] else 'not readable'}), "
+        f"host {field('hostname', 'unknown')}, Linux {field('stepbench_kernel', '?')}, "
+        f"{field('python_implementation', 'Python')} {field('python_version', '?')}; "
+        f"load {first} at the start, {last} at the end."
+    )
+
+
+def _code(results: Results) -> str:
+    field = results.metadata.get
+    revision = str(field("stepbench_revision", "unknown"))[:12]
+    dirty = " with local changes" if field("stepbench_dirty") else ""
+    return (
+        f"stepbench {field('stepbench_version', '?')}, revision {revision}{dirty}; "
+        f"stand-ins: provider {results.plan.provider}."
+    )
+
+
+def _how(results: Results) -> str:
+    plan = results.plan
+    protocol = plan.protocol
+    collector = "running" if plan.gc else "frozen and off"
+    rounds = f"{protocol.rounds} round{'s' if protocol.rounds > 1 else ''}"
+    sentences = [
+        f"Each arm of each cell ran in {protocol.processes} processes of its own, the arms taking "
+        f"turns; each process took {protocol.warmups} warm-up iterations, then {rounds} of "
+        f"{protocol.samples}, with the garbage collector {collector}.",
+        "A time is the median of the round medians; a speedup is the quotient of two, its interval "
+        "a 95 % Student t interval over the processes.",
+    ]
+    if any(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios):
+        sentences.append(f"Sequences grow while they are measured: {_growth(results)}.")
+    if any(isinstance(scenario, TraceReplay) for scenario in plan.scenarios):
+        sentences.append(
+            "Each process drew its own stretch of the trace's steady part, the same for all arms."
+        )
+    sentences.append(f"Seed {plan.seed}.")
+    return " ".join(sentences)
+
+
+def _growth(results: Results) -> str:
+    """Say how far the lengths of the steady cells move, at the cell where it matters most."""
+    steady = [
+        (values["stepbench_tokens_first"], values["stepbench_tokens_last"])
+        for job, run in results.runs()
+        for values in [run.get_metadata()]
+        if isinstance(job.scenario, SteadyDecode)
+    ]
+    first, last = max(steady, key=lambda pair: pair[1] / pair[0])
+    return f"at most from {first:,.0f} to {last:,.0f} tokens per request"
+
+
+def _repeat(results: Results) -> str:
+    return f"Repeat with `{results.plan.command}`."
+
+
+def _runs(results: Results) -> list[dict[str, Any]]:
+    return [run.get_metadata() for _, run in results.runs()]
+
+
+def _run_values(results: Results, name: str) -> list[float]:
+    """Return a number of each run, oldest run first."""
+    runs = sorted(_runs(results), key=lambda run: str(run.get("date", "")))
+    return [run[name] for run in runs if name in run] or [float("nan")]
+
+
+def _date(date: datetime) -> str:
+    return f"{date:%Y-%m-%d %H:%M} {date.astimezone().tzname()}"

@@ -1,0 +1,80 @@
+"""The summary as plain records: CSV and JSON, unrounded."""
+
+import json
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import pandas as pd
+
+from harness.results import MACHINE_FIELDS
+from harness.statistics import Estimate
+
+from .summary import Cell, Summary, machines_note
+
+
+def render_json(summaries: Sequence[Summary]) -> str:
+    """Return one JSON document: per file its machine, cells, notes and provenance.
+
+    Times are in seconds. An interval that one process cannot give is null.
+    """
+    document = {
+        "warning": machines_note(summaries),
+        "results": [
+            {
+                "file": summary.file,
+                "machine": dict(zip(MACHINE_FIELDS, summary.machine, strict=True)),
+                "arms": summary.arms,
+                "cells": [_cell(cell) for cell in summary.cells],
+                "notes": summary.notes,
+                "provenance": summary.provenance,
+            }
+            for summary in summaries
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def render_csv(summaries: Sequence[Summary]) -> str:
+    """Return one row per file, cell and arm; times in seconds, the speedup over the first arm."""
+    rows = [
+        {
+            "file": summary.file,
+            "hostname": summary.machine[0],
+            "cpu": summary.machine[1],
+            "cell": cell.scenario.name,
+            "manager": cell.scenario.manager,
+            "requests": cell.requests,
+            "tokens": cell.tokens,
+            "arm": arm,
+            "processes": cell.processes[arm],
+            **_columns("seconds", cell.seconds.get(arm)),
+            **_columns("speedup", cell.speedups.get(arm)),
+        }
+        for summary in summaries
+        for cell in summary.cells
+        for arm in summary.arms
+    ]
+    return pd.DataFrame(rows).to_csv(index=False)
+
+
+def _cell(cell: Cell) -> dict[str, Any]:
+    return {
+        "cell": cell.scenario.name,
+        "scenario": cell.scenario.to_dict(),
+        "requests": cell.requests,
+        "tokens_mean": cell.tokens,
+        "processes": cell.processes,
+        "seconds": {arm: _interval(value) for arm, value in cell.seconds.items()},
+        "speedup": {arm: _interval(value) for arm, value in cell.speedups.items()},
+    }
+
+
+def _interval(estimate: Estimate) -> dict[str, float | None]:
+    low, high = (estimate.low, estimate.high) if math.isfinite(estimate.high) else (None, None)
+    return {"value": estimate.value, "low": low, "high": high}
+
+
+def _columns(name: str, estimate: Estimate | None) -> dict[str, float | None]:
+    values = _interval(estimate) if estimate else dict.fromkeys(("value", "low", "high"))
+    return {name: values["value"], f"{name}_low": values["low"], f"{name}_high": values["high"]}
