@@ -1,0 +1,102 @@
+"""The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
+
+import contextlib
+import importlib
+import os
+import signal
+import sys
+from types import FrameType
+
+import click
+
+from scenarios.errors import InputError, MachineError, unknown
+
+from . import __version__
+
+# Name -> (module, help line). The help lines stand here so that --help imports no command.
+_COMMANDS = {
+    "speedup": ("stepbench.speedup", "Measure the arms and print the speedup table."),
+    "report": ("stepbench.report", "Print the table of stored results."),
+    "list": ("stepbench.list_", "List the arms and the named scenarios."),
+}
+
+FOUND, USAGE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 4, 130
+
+
+class _LazyGroup(click.Group):
+    """A group that imports the module of a command only to run it or to show its help."""
+
+    def list_commands(self, _ctx: click.Context) -> list[str]:
+        return list(_COMMANDS)
+
+    def get_command(self, _ctx: click.Context, cmd_name: str) -> click.Command | None:
+        if cmd_name not in _COMMANDS:
+            raise unknown("command", cmd_name, _COMMANDS)
+        command: click.Command = importlib.import_module(_COMMANDS[cmd_name][0]).command
+        return command
+
+    def format_commands(self, _ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl([(name, line) for name, (_, line) in _COMMANDS.items()])
+
+
+@click.group(
+    cls=_LazyGroup,
+    epilog="\b\nExit codes: 0 done; 1 a finding; 2 usage or bad input; 3 inconclusive;\n"
+    "4 nothing to compare with; 130 interrupted, what was finished is kept.",
+)
+@click.version_option(__version__, message="stepbench %(version)s")
+def cli() -> None:
+    r"""Benchmark the host path that an LLM inference engine runs at every decode iteration.
+
+    \b
+    Examples:
+      stepbench speedup                   the table of the reference cells, about a minute
+      stepbench speedup --quick           the same with fewer samples, for a first look
+      stepbench report results/*.json     the table again, from what was stored
+      stepbench COMMAND --help            the options of a command, with examples
+    """
+
+
+def main() -> None:
+    """Run the command line and exit with the code that DESIGN documents for every command."""
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """Run the command line ``arguments`` and return the exit code.
+
+    Every error that a user can cause ends in one line on stderr.
+    """
+    # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
+    signal.signal(signal.SIGTERM, _interrupt)
+    try:
+        code = cli.main(arguments or ["--help"], prog_name="stepbench", standalone_mode=False)
+        sys.stdout.flush()
+    except click.ClickException as error:
+        return _fail(error.format_message())
+    except InputError as error:
+        return _fail(str(error))
+    except MachineError as error:
+        return _fail(str(error), NOTHING_TO_COMPARE)
+    except (KeyboardInterrupt, click.Abort):
+        print("stepbench: interrupted", file=sys.stderr)
+        return INTERRUPTED
+    except BrokenPipeError:
+        # The reader has seen enough. Python would complain once more when it flushes at the end.
+        with contextlib.suppress(OSError):
+            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except OSError as error:
+        return _fail(f"{error.filename or 'output'}: {error.strerror}")
+    return code if isinstance(code, int) else 0
+
+
+def _fail(message: str, code: int = USAGE) -> int:
+    line = " ".join(message.split())
+    print(f"stepbench: error: {line}", file=sys.stderr)
+    return code
+
+
+def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+    raise KeyboardInterrupt

@@ -1,0 +1,100 @@
+"""Progress of a measurement on stderr: a bar on a terminal, a line now and then elsewhere."""
+
+import sys
+import time
+from collections.abc import Sequence
+from types import TracebackType
+from typing import Self
+
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+
+from harness.isolated import Event
+from harness.plan import Job
+
+_SECONDS_BETWEEN_LINES = 10.0
+
+
+class MeasuringProgress:
+    """Shows which job runs, how many are done and how long the rest will take.
+
+    Args:
+        jobs: the jobs that will run.
+        quiet: show nothing.
+    """
+
+    def __init__(self, jobs: Sequence[Job], *, quiet: bool) -> None:
+        self._left = list(jobs)
+        self._total = len(jobs)
+        self._spent: dict[str, list[float]] = {}
+        self._started = self._last_line = time.monotonic()
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TextColumn("{task.fields[left]}"),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._lines = not quiet and not console.is_terminal
+        self._task = self._bar.add_task("starting", total=self._total, left="")
+
+    def __enter__(self) -> Self:
+        self._bar.start()
+        if self._lines:
+            self._print(f"stepbench: {self._total} processes to run")
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        self._bar.stop()
+
+    def show(self, event: Event) -> None:
+        """Take in an event of ``harness.isolated.measure``."""
+        if event.error is not None:
+            # The arm of this cell is given up: its other jobs will not come.
+            self._left = [job for job in self._left if job.benchmark != event.job.benchmark]
+            self._print(f"stepbench: {event.error}")  # Even if quiet: this is no progress.
+        elif event.benchmark is None:
+            self._started = time.monotonic()
+            self._bar.update(self._task, description=event.job.benchmark)
+        else:
+            spent = time.monotonic() - self._started
+            self._spent.setdefault(event.job.benchmark, []).append(spent)
+            self._left.remove(event.job)
+        done = self._total - len(self._left)
+        self._bar.update(self._task, completed=done, left=self._remaining())
+        now = time.monotonic()
+        if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            self._print(f"stepbench: {done} of {self._total} processes done, {self._remaining()}")
+
+    def remaining_seconds(self) -> float | None:
+        """Return the seconds that the jobs left will take; None while nothing is known.
+
+        A job takes what its predecessors of the same cell and arm took, or the mean of all.
+        """
+        means = {name: sum(spent) / len(spent) for name, spent in self._spent.items()}
+        if not means:
+            return None
+        overall = sum(means.values()) / len(means)
+        return sum(means.get(job.benchmark, overall) for job in self._left)
+
+    def _remaining(self) -> str:
+        seconds = self.remaining_seconds()
+        if seconds is None:
+            return ""
+        minutes, rest = divmod(round(seconds), 60)
+        return f"about {minutes} min {rest:02} s left" if minutes else f"about {rest} s left"
+
+    def _print(self, line: str) -> None:
+        if self._bar.disable:
+            print(line, file=sys.stderr, flush=True)
+        else:
+            self._bar.console.print(line, markup=False, highlight=False)
