@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from array import array
 from collections.abc import Iterable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, overload
 
 from connector.interfaces import LlmRequestState
@@ -43,7 +43,8 @@ class KvCacheRetentionConfig:
 
     def copy(self) -> KvCacheRetentionConfig:
         """Return a config that shares nothing with this one."""
-        return KvCacheRetentionConfig([replace(r) for r in self.ranges], self.decode_priority)
+        ranges = [TokenRangeRetention(r.begin, r.end, r.priority) for r in self.ranges]
+        return KvCacheRetentionConfig(ranges, self.decode_priority)
 
     def priority_at(self, position: int, prompt_length: int) -> int:
         """Return the priority of the block whose first token is at ``position``."""
@@ -149,9 +150,7 @@ class LlmRequest:
         """
         import numpy as np  # Only here: a measuring process should not pay for the import.
 
-        view = np.frombuffer(self._beam(beam), dtype=np.int32)
-        view.flags.writeable = False
-        return view
+        return np.frombuffer(memoryview(self._beam(beam)).toreadonly(), dtype=np.int32)
 
     def add_new_token(self, token: int, beam: int) -> None:
         """Append a token to a beam. Raises IndexError for a bad beam."""
@@ -169,7 +168,12 @@ class LlmRequest:
 
         With one beam the sequence is cut to ``max_input_len`` if it is longer, and becomes the new
         prompt. With several, whose histories differ, the beams are cut back to the old prompt.
+
+        Raises:
+            ValueError: ``max_input_len`` is not positive.
         """
+        if max_input_len < 1:
+            raise ValueError(f"max_input_len must be at least 1, not {max_input_len}")
         length = self.prompt_len
         if len(self._beams) == 1:
             length = min(max_input_len, len(self._beams[0]))
