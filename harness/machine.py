@@ -12,6 +12,7 @@ import filelock
 import psutil
 
 from scenarios.errors import InputError
+from scenarios.scenario import is_number
 
 _LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
 
@@ -37,7 +38,7 @@ def choose_cpu(text: str | None) -> int | None:
         return None
     if not (text.isascii() and text.isdigit()):
         raise InputError(f"--cpu takes a core number or 'none', not {text!r}")
-    if int(text) not in allowed:
+    if not is_number(text) or int(text) not in allowed:
         listed = ", ".join(map(str, allowed))
         raise InputError(f"core {text} is not allowed here; allowed: {listed}")
     return int(text)

@@ -53,6 +53,8 @@ class Scenario:
         for group in self.layer_groups:
             if group.window is not None:
                 _check_range("window", group.window, 1, MAX_TOKENS)
+            elif group.sink_tokens:
+                raise InputError("sink tokens need a window: a full layer group keeps all tokens")
             _check_range("sink tokens", group.sink_tokens, 0, MAX_TOKENS)
         if self.manager == "v1":
             if self.layer_groups != (LayerGroup(),):
@@ -183,12 +185,9 @@ def parse_layer_group(text: str) -> LayerGroup:
     fields: dict[str, int] = {}
     for part in text.split(":"):
         key, equals, value = part.partition("=")
-        if key not in ("window", "sink") or not equals or not value.isascii() or key in fields:
+        if key not in ("window", "sink") or not equals or key in fields or not is_number(value):
             break
-        try:
-            fields[key] = int(value)
-        except ValueError:
-            break
+        fields[key] = int(value)
     else:
         if "window" in fields:
             return LayerGroup(fields["window"], fields.get("sink", 0))
@@ -205,7 +204,14 @@ def format_layer_group(group: LayerGroup) -> str:
     return f"window={group.window}{sink}"
 
 
+def is_number(text: str) -> bool:
+    """Return whether ``text`` is a whole number in plain digits, and not absurdly long."""
+    return text.isascii() and text.isdigit() and len(text) <= 18
+
+
 def _check_range(what: str, value: int, low: int, high: int) -> None:
+    if type(value) is not int:  # Of a results file that was changed by hand.
+        raise TypeError(f"{what} must be a whole number, not {value!r}")
     if not low <= value <= high:
         raise InputError(f"{what} must be between {low:,} and {high:,}, not {value:,}")
 

@@ -8,7 +8,7 @@ from typing import Any
 
 from .catalogue import find_scenarios
 from .errors import InputError
-from .scenario import SteadyDecode, TraceReplay
+from .scenario import SteadyDecode, TraceReplay, is_number
 
 Scenarios = list[SteadyDecode | TraceReplay]
 
@@ -52,13 +52,17 @@ def select(source: Source, settings: Mapping[str, Any]) -> tuple[Scenarios, list
             goes = "only with" if source.trace is None else "not with"
             raise InputError(f"--{name.replace('_', '-')} goes {goes} --trace")
     if source.trace is not None:
-        path = str(Path(source.trace).expanduser().absolute())
-        return [TraceReplay(path=path, **settings)], []
+        try:
+            path = Path(source.trace).expanduser().absolute()
+        except RuntimeError:
+            raise InputError(f"{source.trace}: there is no such home folder") from None
+        return [TraceReplay(path=str(path), **settings)], []
     if source.cells is not None:
         return _from_cells(source.cells, settings), []
     if source.requests is not None and source.tokens is not None:
         return _from_grid(source.requests, source.tokens, settings), []
-    return _from_catalogue(source.scenario or "reference", settings)
+    name = "reference" if source.scenario is None else source.scenario
+    return _from_catalogue(name, settings)
 
 
 def split(what: str, text: str) -> list[str]:
@@ -131,7 +135,6 @@ def _from_grid(requests: str, tokens: str, settings: Mapping[str, Any]) -> Scena
 
 
 def _number(what: str, text: str) -> int:
-    digits = text.strip().removeprefix("-")
-    if not (digits.isascii() and digits.isdigit()) or len(digits) > 18:
+    if not is_number(text.strip().removeprefix("-")):
         raise InputError(f"{what}: {text!r} is not a whole number")
     return int(text)

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import TextIO
 
 from .errors import InputError
-from .scenario import MAX_TOKENS
+from .scenario import MAX_TOKENS, is_number
 
 
 @dataclass(frozen=True)
@@ -44,7 +44,7 @@ def read_trace(path: str | Path) -> list[TraceRow]:
     if reader is None:
         raise InputError(f"{path}: a trace is a .csv (Azure) or a .jsonl (Mooncake) file")
     try:
-        with path.open(encoding="utf-8", newline="") as file:
+        with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [_row(path, line, prompt, output) for line, prompt, output in reader(path, file)]
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
@@ -57,14 +57,15 @@ def read_trace(path: str | Path) -> list[TraceRow]:
 
 def _azure_rows(path: Path, file: TextIO) -> Iterator[tuple[int, object, object]]:
     reader = csv.DictReader(file)
-    missing = {"ContextTokens", "GeneratedTokens"} - set(reader.fieldnames or ())
-    if missing:
-        raise InputError(f"{path}:1: no column {', '.join(sorted(missing))}")
     try:
+        missing = {"ContextTokens", "GeneratedTokens"} - set(reader.fieldnames or ())
+        if missing:
+            raise InputError(f"{path}:1: no column {', '.join(sorted(missing))}")
         for row in reader:
             yield reader.line_num, row["ContextTokens"], row["GeneratedTokens"]
     except csv.Error as error:
-        raise InputError(f"{path}:{reader.line_num}: {error}") from None
+        # The reader counts a line once it is read, which this one was not.
+        raise InputError(f"{path}:{reader.line_num + 1}: {error}") from None
 
 
 def _mooncake_rows(path: Path, file: TextIO) -> Iterator[tuple[int, object, object]]:
@@ -74,7 +75,7 @@ def _mooncake_rows(path: Path, file: TextIO) -> Iterator[tuple[int, object, obje
         try:
             row = json.loads(text)
             yield line, row["input_length"], row["output_length"]
-        except (ValueError, KeyError, TypeError):
+        except (ValueError, KeyError, TypeError, RecursionError):
             raise InputError(
                 f"{path}:{line}: not a JSON object with input_length and output_length"
             ) from None
@@ -84,10 +85,14 @@ def _row(path: Path, line: int, prompt: object, output: object) -> TraceRow:
     lengths = []
     for name, value, least in (("prompt", prompt, 1), ("output", output, 0)):
         digits = str(value)  # A JSON number or a CSV field; 12.5, true and None are not digits.
-        if not (digits.isascii() and digits.isdigit()) or not least <= int(digits) <= MAX_TOKENS:
+        if not is_number(digits) or not least <= int(digits) <= MAX_TOKENS:
             raise InputError(
-                f"{path}:{line}: the {name} length is {value!r}, "
+                f"{path}:{line}: the {name} length is {_shortened(repr(value))}, "
                 f"not a number of tokens from {least} to {MAX_TOKENS:,}"
             )
         lengths.append(int(digits))
     return TraceRow(*lengths)
+
+
+def _shortened(text: str) -> str:
+    return text if len(text) <= 200 else f"{text[:60]}..."

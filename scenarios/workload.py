@@ -19,6 +19,7 @@ from .traces import TraceRow, read_trace
 # Bytes that a token can cost in a worker: 4 in the request, 8 in a list that an arm keeps and 32
 # in the int it points to, 40 once more in the list that is being marshalled.
 _BYTES_PER_TOKEN = 84
+_BYTES_PER_KEPT_TOKEN = 40
 # A page costs a slot in the table and one in the pool, and list entries on its way to the arm.
 _BYTES_PER_PAGE = 200
 # Interpreter, pyperf and the objects of a request, measured with --cells 1x1 and 10000x1.
@@ -165,24 +166,59 @@ def batch_shape(batch: ScheduledRequests) -> tuple[int, int]:
     return len(requests), sum(request.get_num_tokens(0) for request in requests)
 
 
-def peak_bytes(scenario: SteadyDecode | TraceReplay) -> int:
+def peak_bytes(scenario: SteadyDecode | TraceReplay, iterations: int) -> int:
     """Return the memory in bytes that measuring ``scenario`` can take; an upper bound.
+
+    Args:
+        scenario: what to measure.
+        iterations: how often its workload will be advanced.
 
     Raises:
         InputError: the scenario's trace cannot be read.
     """
+    growth = iterations * (1 + scenario.draft_tokens)
     if isinstance(scenario, SteadyDecode):
-        requests, tokens = scenario.requests, scenario.requests * scenario.tokens
+        requests, tokens = scenario.requests, scenario.requests * (scenario.tokens + growth)
+        kept = 0
     else:
-        requests = scenario.max_batch
-        tokens = sum(_longest(scenario, read_trace(scenario.path)))
+        rows = read_trace(scenario.path)
+        requests, tokens = scenario.max_batch, sum(_longest(scenario, rows))
+        # An arm forgets no request: what left the batch is still in its lists. The budget bounds
+        # how much can join.
+        joined = sum(row.prompt + row.output for row in rows)
+        kept = min(joined, iterations * scenario.max_num_tokens + tokens)
     pages = (tokens // scenario.tokens_per_block + 2 * requests) * len(scenario.layer_groups)
     return (
         _BYTES_PER_PROCESS
         + requests * _BYTES_PER_REQUEST
         + tokens * _BYTES_PER_TOKEN
+        + kept * _BYTES_PER_KEPT_TOKEN
         + pages * _BYTES_PER_PAGE
     )
+
+
+def check_feasible(
+    scenario: SteadyDecode | TraceReplay, iterations: int, seed: str, available: int
+) -> None:
+    """Find out what would stop a measurement before it starts.
+
+    Args:
+        scenario: what to measure.
+        iterations: how often its workload will be advanced.
+        seed: the seed of its workload.
+        available: bytes of memory that are free.
+
+    Raises:
+        InputError: the trace cannot be read or is too short, or the memory would not do.
+    """
+    if isinstance(scenario, TraceReplay):
+        fast_forward(scenario, read_trace(scenario.path), iterations, seed)
+    needed = peak_bytes(scenario, iterations)
+    if needed > available:
+        raise InputError(
+            f"{scenario.name} would not fit the memory: it needs up to "
+            f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available"
+        )
 
 
 def _create_manager(
@@ -203,7 +239,8 @@ def _prompt_length(scenario: SteadyDecode, index: int) -> int:
     if scenario.boundaries == "aligned":
         return scenario.tokens
     block = scenario.tokens_per_block
-    return max(1, scenario.tokens + index * block // scenario.requests - block // 2)
+    shortest = max(1, scenario.tokens - block // 2)
+    return shortest + index * block // scenario.requests
 
 
 def _prepare_generation(
@@ -238,27 +275,3 @@ def _longest(scenario: TraceReplay, rows: list[TraceRow]) -> list[int]:
     ahead = 3 * (1 + scenario.draft_tokens) + scenario.tokens_per_block
     lengths = sorted((row.prompt + row.output + ahead for row in rows), reverse=True)
     return lengths[: scenario.max_batch]
-
-
-def check_feasible(
-    scenario: SteadyDecode | TraceReplay, iterations: int, seed: str, available: int
-) -> None:
-    """Find out what would stop a measurement before it starts.
-
-    Args:
-        scenario: what to measure.
-        iterations: how often its workload will be advanced.
-        seed: the seed of its workload.
-        available: bytes of memory that are free.
-
-    Raises:
-        InputError: the trace cannot be read or is too short, or the memory would not do.
-    """
-    if isinstance(scenario, TraceReplay):
-        fast_forward(scenario, read_trace(scenario.path), iterations, seed)
-    needed = peak_bytes(scenario)
-    if needed > available:
-        raise InputError(
-            f"{scenario.name} would not fit the memory: it needs up to "
-            f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available"
-        )

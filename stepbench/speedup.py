@@ -117,7 +117,7 @@ def command(
     as_json: bool,
     **options: Any,  # noqa: ANN401
 ) -> int:
-    r"""Measure the arms and print the speedup table.
+    """Measure the arms and print the speedup table.
 
     Each arm of each cell runs in pinned processes of its own, the arms taking turns. Every sample
     is kept in the results file, which pyperf's commands read as well.
@@ -144,9 +144,9 @@ def command(
         file = output or Path("results") / f"speedup-{datetime.now():%Y%m%d-%H%M%S}.json"
         check_writable(file, force=force)
     _check_plan(plan)
-    code = _measure(plan, file, resumed, timeout=timeout, quiet=quiet)
-    if code == INTERRUPTED or not file.exists():
-        return code  # Interrupted, or no worker finished: there is no table to print.
+    code, kept = _measure(plan, file, resumed, timeout=timeout, quiet=quiet)
+    if code == INTERRUPTED or not kept:
+        return code  # There is no table to print.
     print_summaries([file], chosen)
     if not quiet:
         print(
@@ -209,8 +209,8 @@ def _check_plan(plan: Plan) -> None:
 
 def _measure(
     plan: Plan, file: Path, resumed: Results | None, *, timeout: float | None, quiet: bool
-) -> int:
-    """Run what is left of ``plan``; return the exit code."""
+) -> tuple[int, int]:
+    """Run what is left of ``plan``; return the exit code and how many processes are kept."""
     done = {job for job, _ in resumed.runs()} if resumed else set()
     todo = [job for job in plan.jobs() if job not in done]
     writer = ResultsWriter(file, plan, _metadata(plan), resumed)
@@ -230,8 +230,8 @@ def _measure(
             failures = None
     if failures is None:
         print(f"stepbench: interrupted; {_kept(kept, plan, file)}", file=sys.stderr)
-        return INTERRUPTED
-    return FOUND if failures else 0
+        return INTERRUPTED, kept
+    return FOUND if failures else 0, kept
 
 
 def _kept(kept: int, plan: Plan, file: Path) -> str:
