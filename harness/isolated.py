@@ -1,5 +1,6 @@
 """The isolated measurement: each arm of each cell in worker processes of its own."""
 
+import contextlib
 import os
 import signal
 import subprocess
@@ -98,27 +99,30 @@ def run_worker(plan: Plan, job: Job, timeout: float) -> pyperf.Benchmark:
         WorkerError: the worker died, hung or returned nonsense.
     """
     # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
-    process = subprocess.Popen(
+    with subprocess.Popen(
         worker_command(plan, job),
         env=os.environ | {"PYTHONHASHSEED": str(hash_seed(plan.seed, job.process))},
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
         text=True,
+        errors="replace",
         start_new_session=True,
-    )
-    try:
-        stdout, stderr = process.communicate(timeout=timeout)
-    except subprocess.TimeoutExpired:
-        raise WorkerError(f"{job}: the worker hung: no result after {timeout:.0f} s") from None
-    finally:
-        process.kill()
-        process.wait()
+    ) as process:
+        try:
+            stdout, stderr = process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise WorkerError(f"{job}: the worker hung: no result after {timeout:g} s") from None
+        finally:
+            # With all that it started, which the session holds together.
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
     if process.returncode:
         raise WorkerError(f"{job}: the worker {_death(process.returncode, stderr)}")
     try:
         return next(iter(pyperf.BenchmarkSuite.loads(stdout)))
-    except (ValueError, KeyError, StopIteration):
+    except Exception:  # pyperf checks little: any text can fail anyhow.
         raise WorkerError(f"{job}: the worker returned no result") from None
 
 
@@ -150,8 +154,8 @@ def hash_seed(seed: int, process: int) -> int:
 
 def _death(returncode: int, stderr: str) -> str:
     if returncode < 0:
-        name = signal.Signals(-returncode).name
+        known = {number.value: number.name for number in signal.Signals}
         hint = " (out of memory?)" if -returncode == signal.SIGKILL else ""
-        return f"was killed by {name}{hint}"
+        return f"was killed by {known.get(-returncode, f'signal {-returncode}')}{hint}"
     lines = [line for line in stderr.splitlines() if line.strip()]
     return f"failed: {lines[-1].strip()}" if lines else f"exited with {returncode}"

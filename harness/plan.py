@@ -117,9 +117,26 @@ class Plan:
             values["scenarios"] = tuple(from_dict(s) for s in values["scenarios"])
             values["arms"] = tuple(values["arms"])
             values["protocol"] = Protocol(**values["protocol"])
-            return Plan(**values)
+            plan = Plan(**values)
+            _check_types(plan)
         except (ValueError, KeyError, TypeError) as error:
             raise InputError(f"not a plan of this version: {error}") from None
+        return plan
+
+
+def _check_types(plan: Plan) -> None:
+    """Raise ValueError where a plan that was read could not be carried out."""
+    protocol = plan.protocol
+    counts = (protocol.processes, protocol.rounds, protocol.samples)
+    if any(type(count) is not int or count < 1 for count in counts):
+        raise ValueError("a count of the protocol is not positive")
+    if type(protocol.warmups) is not int or protocol.warmups < 0:
+        raise ValueError("the number of warm-up iterations is none")
+    if type(plan.seed) is not int or type(plan.cpu) not in (int, type(None)):
+        raise ValueError("the seed or the core is no number")
+    # A text instead of a list would have become a tuple of letters.
+    if any(not isinstance(arm, str) or len(arm) < 2 for arm in plan.arms):
+        raise ValueError("an arm is no name")
 
 
 def benchmark_name(scenario: SteadyDecode | TraceReplay, arm: str) -> str:

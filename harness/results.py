@@ -31,6 +31,9 @@ MACHINE_FIELDS = (
     "python_version",
 )
 
+# In these, too, pyperf wants the runs of a benchmark to be alike.
+_RESUME_FIELDS = (*MACHINE_FIELDS, "platform", "aslr")
+
 # What a worker notes about its run.
 _RUN_FIELDS = {
     "stepbench_process",
@@ -93,7 +96,7 @@ def load(path: str | Path) -> Results:
         raise InputError(f"{path}: not a results file: it is not text") from None
     try:
         json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: truncated, or not a results file: {error}") from None
     try:
         suite = pyperf.BenchmarkSuite.loads(text)
@@ -110,15 +113,21 @@ def load(path: str | Path) -> Results:
     try:
         plan = Plan.from_json(str(metadata["stepbench_plan"]))
         results = Results(path, plan, suite, metadata)
-        complete = all(
-            len(run.values) == plan.protocol.values and run.get_metadata().keys() >= _RUN_FIELDS
-            for _, run in results.runs()
-        )
+        complete = all(_is_complete(run, plan) for _, run in results.runs())
     except (InputError, KeyError) as error:
         raise InputError(f"{path}: damaged: {error}") from None
     if not complete or not results.runs():
         raise InputError(f"{path}: damaged: its runs are not those of its plan")
     return results
+
+
+def _is_complete(run: pyperf.Run, plan: Plan) -> bool:
+    """Return whether a run has all values of its plan, and our numbers about it."""
+    metadata = run.get_metadata()
+    numbers = [metadata.get(field) for field in _RUN_FIELDS]
+    return len(run.values) == plan.protocol.values and all(
+        isinstance(number, int | float) for number in numbers
+    )
 
 
 class ResultsWriter:
@@ -151,12 +160,16 @@ class ResultsWriter:
 
         Raises:
             InputError: the file cannot be written; it still holds what was written before.
+            MachineError: the run does not go with those that the file holds.
         """
         benchmark.update_metadata(dict(self._metadata))
         if self._suite is None:
             self._suite = pyperf.BenchmarkSuite([benchmark])
         else:
-            self._suite.add_runs(benchmark)
+            try:
+                self._suite.add_runs(benchmark)
+            except ValueError as error:  # pyperf does not mix runs that differ in some fields.
+                raise MachineError(f"{self.path}: {error}") from None
         write_atomically(self.path, self._suite)
 
 
@@ -165,8 +178,9 @@ def check_writable(path: Path, *, force: bool) -> None:
 
     Creates the folder where it is missing.
     """
-    if path.is_dir():
-        raise InputError(f"{path}: a folder, not a file")
+    if path.exists() and not path.is_file():
+        kind = "a folder" if path.is_dir() else "a pipe or a device"
+        raise InputError(f"{path}: {kind}, not a file")
     if path.exists() and not force:
         raise InputError(f"{path}: exists; --force overwrites it")
     try:
@@ -206,11 +220,14 @@ def write_atomically(path: Path, suite: pyperf.BenchmarkSuite) -> None:
 
 
 def check_same_machine(results: Results) -> None:
-    """Raise MachineError unless ``results`` were measured on this machine with this Python."""
+    """Raise MachineError unless ``results`` were measured on this machine with this Python.
+
+    Only then can a measurement carry on with them.
+    """
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
-    for field, then in zip(MACHINE_FIELDS, results.machine, strict=True):
-        now = str(here.get(field, "unknown"))
-        if now != then:
+    for field in _RESUME_FIELDS:
+        then, now = results.metadata.get(field), here.get(field)
+        if then is not None and now is not None and str(then) != str(now):
             raise MachineError(
                 f"{results.path}: measured on another machine or Python: {field} was {then}, "
                 f"and is {now} here"

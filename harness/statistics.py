@@ -45,7 +45,8 @@ def student_t(degrees: int) -> float:
     z = 1.959964
     first = (z**3 + z) / 4
     second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    return z + first / degrees + second / degrees**2
+    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
+    return z + first / degrees + second / degrees**2 + third / degrees**3
 
 
 def estimate(value: float, logs: Sequence[float]) -> Estimate:

@@ -4,12 +4,10 @@
 result, a pyperf benchmark with a single run, goes to stdout as JSON.
 """
 
-import contextlib
 import gc
 import json
 import os
 import sys
-from pathlib import Path
 
 import pyperf
 
@@ -22,6 +20,10 @@ from .sampling import Sampler
 
 def main() -> None:
     """Measure the job that the command line describes."""
+    # What pyperf, the measured code or anything native prints must not mix with the result.
+    result = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
+    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
     runner.argparser.add_argument("--scenario", type=int, required=True)
@@ -39,9 +41,7 @@ def main() -> None:
         gc.freeze()
         gc.disable()
 
-    # What pyperf and the measured code print must not mix with the result.
-    with Path(os.devnull).open("w") as null, contextlib.redirect_stdout(null):
-        benchmark = runner.bench_time_func(benchmark_name(scenario, args.arm), sampler)
+    benchmark = runner.bench_time_func(benchmark_name(scenario, args.arm), sampler)
 
     timed = sampler.shapes[plan.protocol.warmups :]
     lengths = [tokens / requests for requests, tokens in timed if requests]
@@ -57,8 +57,8 @@ def main() -> None:
             "stepbench_load_start": load,
         }
     )
-    benchmark.dump(sys.stdout)
-    sys.stdout.flush()
+    benchmark.dump(result)
+    result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
 

@@ -1,0 +1,35 @@
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from harness import isolated
+
+from .helpers import child_processes
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """Give workers the subjects of ``subjects/worker.py``; return the folder of their notes."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    monkeypatch.setenv("STEPBENCH_SUBJECTS", str(folder))
+    original = isolated.worker_command
+    script = str(Path(__file__).parent / "subjects/worker.py")
+
+    def command(*arguments: object) -> list[str]:
+        python, *options = original(*arguments)  # type: ignore[arg-type]
+        module = options.index("-m")
+        assert options[module + 1] == "harness.worker"
+        return [python, *options[:module], script, *options[module + 2 :]]
+
+    monkeypatch.setattr(isolated, "worker_command", command)
+    return folder
+
+
+@pytest.fixture
+def no_child_left() -> Iterator[None]:
+    """Fail if the test leaves a process behind."""
+    before = child_processes()
+    yield
+    assert child_processes() == before
