@@ -6,6 +6,8 @@ from typing import Any
 from harness.results import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
+from .words import counted
+
 
 def provenance(results: Results) -> str:
     """Return one paragraph on when, where, with what and how ``results`` were measured."""
@@ -44,9 +46,11 @@ def _code(results: Results) -> str:
     field = results.metadata.get
     revision = str(field("stepbench_revision", "unknown"))[:12]
     dirty = " with local changes" if field("stepbench_dirty") else ""
+    peak = max((run.get("mem_max_rss", 0) for run in _runs(results)), default=0)
     return (
         f"stepbench {field('stepbench_version', '?')}, revision {revision}{dirty}; "
-        f"stand-ins: provider {results.plan.provider}."
+        f"stand-ins: provider {results.plan.provider}; "
+        f"largest process {peak / 1e6:,.0f} MB."
     )
 
 
@@ -54,16 +58,21 @@ def _how(results: Results) -> str:
     plan = results.plan
     protocol = plan.protocol
     collector = "running" if plan.gc else "frozen and off"
-    rounds = f"{protocol.rounds} round{'s' if protocol.rounds > 1 else ''}"
     sentences = [
-        f"Each arm of each cell ran in {protocol.processes} processes of its own, the arms taking "
-        f"turns; each process took {protocol.warmups} warm-up iterations, then {rounds} of "
-        f"{protocol.samples}, with the garbage collector {collector}.",
+        f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, the "
+        f"arms taking turns; a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
+        f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
+        f"{collector}.",
         "A time is the median of the round medians; a speedup is the quotient of two, its interval "
         "a 95 % Student t interval over the processes.",
     ]
-    if any(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios):
-        sentences.append(f"Sequences grow while they are measured: {_growth(results)}.")
+    steady = _growth(results)
+    if steady:
+        first, last = max(steady, key=lambda pair: pair[1] / pair[0])
+        sentences.append(
+            "Sequences grow while they are measured: "
+            f"at most from {first:,.0f} to {last:,.0f} tokens per request."
+        )
     if any(isinstance(scenario, TraceReplay) for scenario in plan.scenarios):
         sentences.append(
             "Each process drew its own stretch of the trace's steady part, the same for all arms."
@@ -72,16 +81,14 @@ def _how(results: Results) -> str:
     return " ".join(sentences)
 
 
-def _growth(results: Results) -> str:
-    """Say how far the lengths of the steady cells move, at the cell where it matters most."""
-    steady = [
+def _growth(results: Results) -> list[tuple[float, float]]:
+    """Return the tokens per request at the first and last timed iteration of the steady cells."""
+    return [
         (values["stepbench_tokens_first"], values["stepbench_tokens_last"])
         for job, run in results.runs()
         for values in [run.get_metadata()]
         if isinstance(job.scenario, SteadyDecode)
     ]
-    first, last = max(steady, key=lambda pair: pair[1] / pair[0])
-    return f"at most from {first:,.0f} to {last:,.0f} tokens per request"
 
 
 def _repeat(results: Results) -> str:

@@ -1,6 +1,7 @@
 """What a results file says, independent of the format that it is printed in."""
 
 import math
+import shlex
 from collections.abc import Iterable
 from dataclasses import dataclass, replace
 
@@ -13,6 +14,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .provenance import provenance
+from .words import counted
 
 
 @dataclass(frozen=True)
@@ -149,7 +151,9 @@ def _slower(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
         slower = [cell for cell in cells if arm in cell.speedups and cell.speedups[arm].high < 1]
         if slower:
             names = ", ".join(cell.scenario.name for cell in slower)
-            notes.append(f"`{arm}` is slower than `{arms[0]}` in {len(slower)} cell(s): {names}.")
+            notes.append(
+                f"`{arm}` is slower than `{arms[0]}` in {counted(len(slower), 'cell')}: {names}."
+            )
     return notes
 
 
@@ -161,7 +165,7 @@ def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
             rows.setdefault(replace(cell.scenario, tokens=1), []).append(cell)
     notes = []
     for arm in arms[1:]:
-        for row in rows.values():
+        for kind, row in rows.items():
             known = sorted(
                 (cell for cell in row if arm in cell.speedups), key=lambda cell: cell.tokens
             )
@@ -169,12 +173,29 @@ def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
                 [cell.tokens for cell in known], [cell.speedups[arm].value for cell in known]
             )
             if point is not None:
+                words = [
+                    counted(kind.requests, "request"),
+                    kind.manager.upper(),
+                    *kind.settings(),
+                ]
                 notes.append(
-                    f"Crossover at {known[0].scenario.requests} request(s), "  # type: ignore[union-attr]
-                    f"{known[0].scenario.manager}: `{arm}` and `{arms[0]}` take the same time at "
-                    f"about {point:,.0f} tokens per request."
+                    f"Crossover with {', '.join(words)}: `{arm}` and `{arms[0]}` take the same "
+                    f"time at about {point:,.0f} tokens per request; {_clearly_faster(arm, known)}."
                 )
     return notes
+
+
+def _clearly_faster(arm: str, cells: list[Cell]) -> str:
+    """Say at which of ``cells``, ascending in length, an arm's whole interval is above 1."""
+    faster = [cell.speedups[arm].low > 1 for cell in cells]
+    if not any(faster):
+        return f"`{arm}` is clearly faster at no measured length"
+    if faster[-1]:
+        slower = [index for index, is_faster in enumerate(faster) if not is_faster]
+        first = cells[slower[-1] + 1 if slower else 0]
+        return f"`{arm}` is clearly faster from {first.tokens:,.0f} on"
+    lengths = [cell.tokens for cell, is_faster in zip(cells, faster, strict=True) if is_faster]
+    return f"`{arm}` is clearly faster at {', '.join(f'{length:,.0f}' for length in lengths)} only"
 
 
 def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
@@ -189,7 +210,9 @@ def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
                 gaps.append(f"{scenario.name} with `{arm}` ({count} of {wanted} processes)")
     if not gaps:
         return []
-    return [f"Incomplete: {', '.join(gaps)}. `--resume {results.path}` carries on."]
+    return [
+        f"Incomplete: {', '.join(gaps)}. `--resume {shlex.quote(str(results.path))}` carries on."
+    ]
 
 
 def is_open(interval: Estimate) -> bool:

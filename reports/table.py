@@ -70,7 +70,8 @@ def format_speedup(speedup: Estimate) -> str:
 
 
 def _digits(value: float) -> str:
-    decimals = 2 if value < 10 else 1 if value < 100 else 0
+    # Three digits, also where rounding carries into the next power of ten.
+    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
     return f"{value:,.{decimals}f}"
 
 

@@ -20,12 +20,22 @@ def print_summaries(summaries: Sequence[Summary], file: TextIO) -> None:
     console = Console(file=file, highlight=False)
     if not console.is_terminal:
         console.width = 1_000
+    # Written at once by us: rich would turn a closed pipe into an exit code of its own.
+    with console.capture() as capture:
+        _print_all(summaries, console)
+    file.write(capture.get())
+
+
+def _print_all(summaries: Sequence[Summary], console: Console) -> None:
+    def paragraph(text: str, style: str) -> None:
+        console.print(Text(text, style=style), soft_wrap=not console.is_terminal)
+
     note = machines_note(summaries)
     if note:
-        console.print(Text(note, style="bold yellow"), soft_wrap=True)
+        paragraph(note, "bold yellow")
     for summary in summaries:
         if len(summaries) > 1:
-            console.print(Text(summary.file, style="bold"))
+            paragraph(summary.file, "bold")
         rows = speedup_table(summary)
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for column in rows.columns:
@@ -35,13 +45,8 @@ def print_summaries(summaries: Sequence[Summary], file: TextIO) -> None:
             table.add_row(*(Text(text, style=_style(text)) for text in row))
         console.print(table)
         for text in summary.notes:
-            console.print(
-                Text(text.replace("`", ""), style="yellow"), soft_wrap=not console.is_terminal
-            )
-        console.print(
-            Text(summary.provenance.replace("`", "'"), style="dim"),
-            soft_wrap=not console.is_terminal,
-        )
+            paragraph(text.replace("`", ""), "yellow")
+        paragraph(summary.provenance.replace("`", "'"), "dim")
 
 
 def _style(text: str) -> str:

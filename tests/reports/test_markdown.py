@@ -1,0 +1,97 @@
+import re
+
+from reports.markdown import render
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from .conftest import make_cell, make_summary
+
+TIMES = {"full-copy": 2e-3, "incremental": 4e-4}
+FASTER = {"incremental": (5.0, 4.5, 5.5)}
+
+
+def _cells(line: str) -> list[str]:
+    """The cells that GitHub sees in a line of a table: an escaped bar separates nothing."""
+    assert line.startswith("| ")
+    assert line.endswith(" |")
+    return re.split(r" (?<!\\)\| ", line[2:-2])
+
+
+def _tables(text: str) -> list[list[str]]:
+    return [block.splitlines() for block in text.split("\n\n") if block.lstrip().startswith("| ")]
+
+
+def test_the_document_is_table_notes_and_provenance():
+    text = render([make_summary(notes=("A note.", "Another."), provenance="Measured somewhere.")])
+
+    assert text == (
+        "| Requests | Tokens per request | full-copy | incremental | Speedup (95 % interval) |\n"
+        "| ---: | ---: | ---: | ---: | ---: |\n"
+        "| 2 | 64 | 1.00 ms | 0.20 ms | 5.00x (4.50 to 5.50) |\n"
+        "\n"
+        "A note.\n"
+        "\n"
+        "Another.\n"
+        "\n"
+        "Measured somewhere.\n"
+    )
+
+
+def test_every_row_has_as_many_cells_as_the_heading():
+    summary = make_summary(
+        make_cell(SteadyDecode(requests=2, tokens=64), TIMES, FASTER),
+        make_cell(SteadyDecode(requests=2, tokens=64, manager="v1", overlap=True), TIMES, {}),
+        make_cell(TraceReplay(path="/traces/a|b.csv"), {"full-copy": 1e-3}, {}),
+    )
+
+    (table,) = _tables(render([summary]))
+
+    assert [len(_cells(line)) for line in table] == [7] * 5
+    assert _cells(table[0]) == [
+        "Requests",
+        "Tokens per request",
+        "Manager",
+        "Settings",
+        "full-copy",
+        "incremental",
+        "Speedup (95 % interval)",
+    ]
+    # Numbers read from the right, words from the left.
+    assert _cells(table[1]) == ["---:", "---:", ":---", ":---", "---:", "---:", "---:"]
+
+
+def test_signs_that_mean_something_to_markdown_are_shown_as_they_are():
+    cell = make_cell(TraceReplay(path="/traces/a|b<script>\\d.csv"), TIMES, FASTER)
+
+    (table,) = _tables(render([make_summary(cell)]))
+
+    assert _cells(table[2])[2] == r"trace=a\|b&lt;script>\\d batch=64"
+    assert len(_cells(table[2])) == len(_cells(table[0]))
+
+
+def test_a_backslash_before_a_bar_does_not_set_the_bar_free():
+    cell = make_cell(TraceReplay(path="/traces/a\\|b.csv"), TIMES, FASTER)
+
+    (table,) = _tables(render([make_summary(cell)]))
+
+    # Both escaped: the reader sees a\|b. One backslash more, and the bar would end the cell.
+    assert r"trace=a\\\|b batch=64" in table[2]
+
+
+def test_several_files_have_a_section_each():
+    text = render([make_summary(file="a<b.json"), make_summary(file="c.json")])
+
+    assert [line for line in text.splitlines() if line.startswith("#")] == [
+        "### a&lt;b.json",
+        "### c.json",
+    ]
+    assert len(_tables(text)) == 2
+    assert "**" not in text  # One machine: no warning.
+
+
+def test_the_warning_of_two_machines_comes_first():
+    here, there = make_summary(), make_summary(machine=("crate", "Test CPU 9000", "8", "c", "3"))
+
+    text = render([here, there])
+
+    assert text.startswith("**These results come from 2 different machines or Pythons")
+    assert text.index("hostname") < text.index("### ")

@@ -1,0 +1,182 @@
+import shlex
+from collections.abc import Mapping
+
+import pytest
+
+from harness.results import Results
+from reports.summary import Summary, machines_note, summarise
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from .conftest import MACHINE, WriteResults, make_plan, make_summary
+
+SMALL = SteadyDecode(requests=2, tokens=64)
+
+
+def _by_length(
+    write_results: WriteResults, speedups: Mapping[int, tuple[float, float, float]]
+) -> Results:
+    """Results of four requests, with the speedup of each process by length."""
+    plan = make_plan(*(SteadyDecode(requests=4, tokens=length) for length in speedups))
+    samples, runs = {}, {}
+    for index, (length, ratios) in enumerate(speedups.items()):
+        for process, ratio in enumerate(ratios):
+            for arm, seconds in (("full-copy", ratio), ("incremental", 1.0)):
+                samples[index, arm, process] = seconds
+                runs[index, arm, process] = {"stepbench_tokens_mean": float(length)}
+    return write_results(plan, samples, runs=runs)
+
+
+def test_missing_processes_are_named_with_how_to_carry_on(write_results: WriteResults):
+    plan = make_plan(SMALL, SteadyDecode(requests=1, tokens=32), SteadyDecode(requests=3, tokens=9))
+    results = write_results(
+        plan,
+        {
+            **{(0, arm, process): 1.0 for arm in plan.arms for process in range(3)},
+            (1, "full-copy", 0): 1.0,
+            (1, "full-copy", 1): 1.0,
+        },
+    )
+
+    summary = summarise(results)
+
+    # The third cell has nothing at all: it is in the note, and not in the table.
+    assert [cell.scenario.name for cell in summary.cells] == ["v2-2x64", "v2-1x32"]
+    assert summary.cells[1].processes == {"full-copy": 2, "incremental": 0}
+    assert list(summary.cells[1].seconds) == ["full-copy"]
+    assert summary.cells[1].speedups == {}
+    assert summary.notes == (
+        "Incomplete: v2-1x32 with `full-copy` (2 of 3 processes), "
+        "v2-1x32 with `incremental` (0 of 3 processes), "
+        "v2-3x9 with `full-copy` (0 of 3 processes), "
+        "v2-3x9 with `incremental` (0 of 3 processes). "
+        f"`--resume {results.path}` carries on.",
+    )
+
+
+def test_the_hint_to_carry_on_can_be_pasted_into_a_shell(write_results: WriteResults):
+    results = write_results(make_plan(), {(0, "full-copy", 0): 1.0}, name="my results.json")
+
+    (note,) = summarise(results).notes
+
+    pasted = note.split("`")[-2]
+    assert shlex.split(pasted) == ["--resume", str(results.path)]
+
+
+@pytest.mark.parametrize(
+    ("ratios", "slower"),
+    [
+        ((0.50, 0.51, 0.49), True),
+        ((0.50, 1.00, 0.25), False),  # Its interval reaches from 0.09 to 2.8.
+        ((2.00, 2.01, 1.99), False),
+    ],
+)
+def test_slower_is_said_only_if_the_whole_interval_says_it(
+    write_results: WriteResults, ratios: tuple[float, ...], slower: bool
+):
+    samples = {(0, "full-copy", process): ratio for process, ratio in enumerate(ratios)}
+    samples |= {(0, "incremental", process): 1.0 for process in range(3)}
+
+    notes = summarise(write_results(make_plan(), samples)).notes
+
+    expected = ("`incremental` is slower than `full-copy` in 1 cell: v2-2x64.",)
+    assert notes == (expected if slower else ())
+
+
+def test_the_crossover_is_where_the_line_between_two_lengths_passes_one(
+    write_results: WriteResults,
+):
+    # A speedup of 1/2 at 100 tokens and of 8 at 10,000: on log-log axes a quarter of the way, at
+    # 100 * 100**0.25 = 316 tokens.
+    results = _by_length(write_results, {10_000: (8.0, 8.0, 8.0), 100: (0.5, 0.5, 0.5)})
+
+    assert summarise(results).notes == (
+        "`incremental` is slower than `full-copy` in 1 cell: v2-4x100.",
+        "Crossover with 4 requests, V2: `incremental` and `full-copy` take the same time at "
+        "about 316 tokens per request; `incremental` is clearly faster from 10,000 on.",
+    )
+
+
+def test_clearly_faster_is_from_where_every_longer_cell_is(write_results: WriteResults):
+    unclear = (0.5, 2.0, 8.0)  # A figure of 2, and an interval around 1.
+    lengths = {
+        100: (0.5, 0.5, 0.5),
+        200: (4.0, 4.0, 4.0),
+        300: unclear,
+        400: (4.0, 4.0, 4.0),
+        500: (6.0, 6.0, 6.0),
+    }
+
+    some = summarise(_by_length(write_results, lengths)).notes[-1]
+    lengths[500] = unclear
+    scattered = summarise(_by_length(write_results, lengths)).notes[-1]
+
+    assert some.endswith("; `incremental` is clearly faster from 400 on.")
+    assert scattered.endswith("; `incremental` is clearly faster at 200, 400 only.")
+
+
+def test_an_arm_that_is_faster_at_short_lengths_is_not_called_faster_nowhere(
+    write_results: WriteResults,
+):
+    # As full-copy is, compared with incremental: quicker below some hundred tokens.
+    results = _by_length(write_results, {100: (8.0, 8.0, 8.0), 10_000: (0.5, 0.5, 0.5)})
+
+    note = summarise(results).notes[-1]
+
+    # Three quarters of the way from 100 to 10,000.
+    assert "the same time at about 3,162 tokens per request" in note
+    assert "faster at no measured length" not in note
+    assert "faster from" not in note
+
+
+def test_lengths_on_one_side_have_no_crossover(write_results: WriteResults):
+    results = _by_length(write_results, {100: (2.0, 2.0, 2.0), 10_000: (8.0, 8.0, 8.0)})
+
+    assert summarise(results).notes == ()
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        SteadyDecode(requests=8, tokens=10_000),
+        SteadyDecode(requests=4, tokens=10_000, manager="v1"),
+        SteadyDecode(requests=4, tokens=10_000, draft_tokens=3),
+        TraceReplay(path="/traces/some.csv", max_batch=4),
+    ],
+)
+def test_cells_that_differ_in_more_than_their_length_have_no_crossover(
+    write_results: WriteResults, other: SteadyDecode | TraceReplay
+):
+    plan = make_plan(SteadyDecode(requests=4, tokens=100), other)
+    times = {(0, "full-copy"): 0.5, (1, "full-copy"): 8.0}
+    keys = [(index, arm, process) for index in (0, 1) for arm in plan.arms for process in range(3)]
+
+    notes = summarise(write_results(plan, {key: times.get(key[:2], 1.0) for key in keys})).notes
+
+    assert not any("Crossover" in note for note in notes)
+
+
+def test_one_machine_needs_no_warning():
+    assert machines_note([]) is None
+    assert machines_note([make_summary()]) is None
+    assert machines_note([make_summary(file="a.json"), make_summary(file="b.json")]) is None
+
+
+def test_several_machines_are_counted_and_their_differences_named(write_results: WriteResults):
+    def summary(name: str, **other: object) -> Summary:
+        samples = {(0, "full-copy", 0): 1.0}
+        return summarise(
+            write_results(make_plan(), samples, name=name, machine={**MACHINE, **other})
+        )
+
+    here = summary("a.json")
+    twin = summary("b.json")
+    other = summary("c.json", hostname="crate", python_version="3.13.0 (64-bit)")
+    third = summary("d.json", hostname="chest")
+
+    assert machines_note([here, twin, other]) == (
+        "These results come from 2 different machines or Pythons (they differ in hostname, "
+        "python_version): compare speedups between the tables, never times."
+    )
+    note = machines_note([here, other, third])
+    assert note is not None
+    assert note.startswith("These results come from 3 different machines")
