@@ -5,6 +5,7 @@ import importlib
 import os
 import signal
 import sys
+from pathlib import Path
 from types import FrameType
 
 import click
@@ -47,7 +48,7 @@ class _LazyGroup(click.Group):
 )
 @click.version_option(__version__, message="stepbench %(version)s")
 def cli() -> None:
-    r"""Benchmark the host path that an LLM inference engine runs at every decode iteration.
+    """Benchmark the host path that an LLM inference engine runs at every decode iteration.
 
     \b
     Examples:
@@ -70,9 +71,15 @@ def run(arguments: list[str]) -> int:
     """
     # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
     signal.signal(signal.SIGTERM, _interrupt)
+    if sys.stdout is None:  # Closed by whoever started us.
+        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
     try:
-        code = cli.main(arguments or ["--help"], prog_name="stepbench", standalone_mode=False)
+        # Not cli.main(), which turns a closed pipe into exit code 1 by itself.
+        with cli.make_context("stepbench", arguments or ["--help"]) as context:
+            code = cli.invoke(context)
         sys.stdout.flush()
+    except click.exceptions.Exit as done:
+        return done.exit_code
     except click.ClickException as error:
         return _fail(error.format_message())
     except InputError as error:
@@ -83,13 +90,18 @@ def run(arguments: list[str]) -> int:
         print("stepbench: interrupted", file=sys.stderr)
         return INTERRUPTED
     except BrokenPipeError:
-        # The reader has seen enough. Python would complain once more when it flushes at the end.
-        with contextlib.suppress(OSError):
-            os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-        return 0
+        _abandon_stdout()
+        return 0  # The reader has seen enough.
     except OSError as error:
+        _abandon_stdout()
         return _fail(f"{error.filename or 'output'}: {error.strerror}")
     return code if isinstance(code, int) else 0
+
+
+def _abandon_stdout() -> None:
+    """Keep Python from complaining once more when it flushes stdout at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int = USAGE) -> int:

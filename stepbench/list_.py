@@ -11,7 +11,7 @@ from scenarios.catalogue import CATALOGUE
 @click.command()
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 def command(as_json: bool) -> None:
-    r"""List the arms and the named scenarios.
+    """List the arms and the named scenarios.
 
     \b
     Examples:

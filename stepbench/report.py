@@ -11,7 +11,7 @@ from .options import chosen_format, format_options, print_summaries
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
 @format_options
 def command(files: tuple[Path, ...], style: str | None, as_json: bool) -> None:
-    r"""Print the table of stored results.
+    """Print the table of stored results.
 
     Results of several files become a table each; results of several machines are marked as such.
 
