@@ -64,8 +64,8 @@ def _azure_rows(path: Path, file: TextIO) -> Iterator[tuple[int, object, object]
         for row in reader:
             yield reader.line_num, row["ContextTokens"], row["GeneratedTokens"]
     except csv.Error as error:
-        # The reader counts a line once it is read, which this one was not.
-        raise InputError(f"{path}:{reader.line_num + 1}: {error}") from None
+        # The reader inside has counted this line; the outer one counts rows that it handed out.
+        raise InputError(f"{path}:{reader.reader.line_num}: {error}") from None
 
 
 def _mooncake_rows(path: Path, file: TextIO) -> Iterator[tuple[int, object, object]]:
