@@ -6,7 +6,7 @@ class, because upstream tells V1 from V2 by ``isinstance``.
 """
 
 import enum
-from collections.abc import Sequence, Set
+from collections.abc import Mapping, Sequence, Set
 from typing import Protocol
 
 
@@ -64,12 +64,24 @@ class ScheduledRequests(Protocol):
         """Requests in their generation phase."""
 
     @property
+    def context_requests_chunking(self) -> Sequence[LlmRequest]:
+        """Requests in their context phase with more chunks to come."""
+
+    @property
+    def context_requests_last_chunk(self) -> Sequence[LlmRequest]:
+        """Requests in the last chunk of their context phase."""
+
+    @property
     def context_requests(self) -> Sequence[LlmRequest]:
         """Chunking requests, then those in their last chunk: a new list at every access."""
 
 
 class AsyncRequests(Protocol):
     """Requests whose KV cache is loaded asynchronously."""
+
+    @property
+    def loading(self) -> Mapping[int, LlmRequest]:
+        """The requests being loaded, by id."""
 
     @property
     def loading_ids(self) -> Set[int]:
@@ -95,6 +107,77 @@ class KVCacheManagerV2:
     def get_page_indices_by_layer_group(self, request: LlmRequest) -> list[list[int]]:
         """Page indices of a request, one new list per layer group; -1 where there is no page."""
         raise NotImplementedError
+
+    # Not upstream's yet: what the arms beyond ``incremental`` would have the native side offer.
+
+    @property
+    def num_layer_groups(self) -> int:
+        """Number of layer groups."""
+        raise NotImplementedError
+
+    def get_num_blocks(self, request: LlmRequest) -> int:
+        """Length of each of a request's page lists; 0 where it holds no cache."""
+        raise NotImplementedError
+
+    def get_page_indices_range(self, request: LlmRequest, begin: int) -> list[list[int]]:
+        """The page lists of a request from block ``begin`` on; empty where there is nothing."""
+        raise NotImplementedError
+
+    def get_batch_updates(
+        self, requests: Sequence[LlmRequest], seen: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, list[int], list[list[int]]]]:
+        """What is new about all requests of a batch, in one call.
+
+        Args:
+            requests: the requests.
+            seen: tokens and blocks of each that are known already.
+
+        Returns:
+            For each request its length, its tokens past those seen and, per layer group, its page
+            indices past those seen.
+        """
+        raise NotImplementedError
+
+
+class ExtendedKVCacheManager(KVCacheManager, Protocol):
+    """The V1 manager with what the arms beyond ``incremental`` would have it offer."""
+
+    def get_num_blocks(self, request: LlmRequest) -> int:
+        """Number of blocks of a request."""
+
+    def get_cache_indices_range(self, request: LlmRequest, begin: int) -> list[int]:
+        """Block ids of a request from block ``begin`` on, as a new list."""
+
+    def get_block_hashes_after(
+        self, request: LlmRequest, count: int, last: int
+    ) -> tuple[int, list[int]]:
+        """The hash chain of a request past a prefix that is known already.
+
+        Hashes are cumulative, so the last one of a prefix stands for all of it. Commits hashes as
+        ``commit_and_get_block_hashes`` does.
+
+        Args:
+            request: the request.
+            count: number of hashes known.
+            last: the last of them; anything where there is none.
+
+        Returns:
+            How many of the known hashes still hold, either ``count`` or 0, and those after them.
+        """
+
+    def get_batch_updates(
+        self, requests: Sequence[LlmRequest], seen: Sequence[tuple[int, int, int, int]]
+    ) -> list[tuple[int, list[int], list[int], int, list[int]]]:
+        """What is new about all requests of a batch, in one call.
+
+        Args:
+            requests: the requests.
+            seen: tokens, blocks and hashes of each that are known already, and the last hash.
+
+        Returns:
+            For each request its length, its tokens and block ids past those seen, and what
+            ``get_block_hashes_after`` returns.
+        """
 
 
 def get_draft_token_length(request: LlmRequest) -> int:

@@ -3,6 +3,7 @@
 import logging
 
 logger = logging.getLogger("stepbench.connector")
+logger.addHandler(logging.NullHandler())  # Where to show it is for whoever runs the path to say.
 _seen: set[str] = set()
 
 

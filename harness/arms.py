@@ -1,24 +1,37 @@
 """The arms: implementations that can take part in a measurement."""
 
+from __future__ import annotations
+
 import importlib
-from collections.abc import Sequence
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
 from typing import Protocol, cast
 
 from connector.data import SchedulerOutput
-from connector.interfaces import (
-    AsyncRequests,
-    KVCacheManager,
-    KVCacheManagerV2,
-    LlmRequest,
-    ScheduledRequests,
-)
+from connector.interfaces import LlmRequest
 from scenarios.errors import InputError, unknown
+from scenarios.selection import split
+from stubs.batch import AsyncRequests, ScheduledRequests
+from stubs.kv_cache_v1 import KVCacheManager
+from stubs.kv_cache_v2 import KVCacheManagerV2
 
-# Name -> module. The module's class KvCacheConnectorSchedulerOutputManager is the arm.
+# Name -> module. The module's class KvCacheConnectorSchedulerOutputManager is the arm. Each is a
+# step further down from the first to the floor.
 ARMS = {
     "full-copy": "connector.full_copy",
     "incremental": "connector.incremental",
+    "page-growth": "connector.page_growth",
+    "page-range": "connector.page_range",
+    "batched": "connector.batched",
 }
+REFERENCE = "full-copy"
+FLOOR = "floor"
+
+_MODULES = ARMS | {FLOOR: "harness.floor"}
 
 
 class SchedulerOutputManager(Protocol):
@@ -39,25 +52,91 @@ class SchedulerOutputManager(Protocol):
         """Forget a request."""
 
 
-def check_arms(names: Sequence[str]) -> None:
-    """Raise InputError unless ``names`` are one or more different arms."""
+# Makes a fresh instance of an arm, with attention data parallelism on or off.
+ArmFactory = Callable[[bool], SchedulerOutputManager]
+
+
+@dataclass(frozen=True)
+class RegisteredArm:
+    """Makes fresh instances of an arm of this project. Can be sent to another process."""
+
+    name: str
+
+    def __call__(self, attention_dp: bool) -> SchedulerOutputManager:
+        """Return an instance that has seen no request."""
+        return create_arm(self.name, attention_dp=attention_dp)
+
+
+@dataclass(frozen=True)
+class ArmFromFile:
+    """Makes fresh instances of an arm that a file's function ``create(name, attention_dp)`` makes.
+
+    Can be sent to another process, which loads the file as well.
+    """
+
+    path: Path
+    name: str
+
+    def __call__(self, attention_dp: bool) -> SchedulerOutputManager:
+        """Return an instance that has seen no request."""
+        return cast(SchedulerOutputManager, load_file(self.path).create(self.name, attention_dp))
+
+
+def split_arms(text: str) -> tuple[str, ...]:
+    """Return the arms of a list such as ``full-copy,incremental``; ``all`` means the whole ladder.
+
+    Raises:
+        InputError: an arm is unknown, named twice or empty.
+    """
+    if text == "all":
+        return (*ARMS, FLOOR)
+    names = tuple(split("arms", text))
+    check_arms(names)
+    return names
+
+
+def check_arms(names: Sequence[str], *, floor: bool = True) -> None:
+    """Raise InputError unless ``names`` are one or more different arms.
+
+    Args:
+        names: names of arms.
+        floor: whether the floor, which is none, may be among them.
+    """
+    known = list(_MODULES if floor else ARMS)
     if not names:
         raise InputError("no arm is named")
     for index, name in enumerate(names):
-        if name not in ARMS:
-            raise unknown("arm", name, ARMS)
+        if name not in known:
+            raise unknown("arm", name, known)
         if name in names[:index]:
             raise InputError(f"arm {name!r} is named twice")
 
 
-def create_arm(name: str) -> SchedulerOutputManager:
+def create_arm(name: str, *, attention_dp: bool = False) -> SchedulerOutputManager:
     """Return a fresh instance of an arm, which has seen no request. Raises InputError."""
     check_arms([name])
-    module = importlib.import_module(ARMS[name])
-    return cast(SchedulerOutputManager, module.KvCacheConnectorSchedulerOutputManager())
+    module = importlib.import_module(_MODULES[name])
+    rank = 3 if attention_dp else None  # Any rank, as long as it is the same for all arms.
+    manager = module.KvCacheConnectorSchedulerOutputManager(
+        enable_attention_dp=attention_dp, attention_dp_rank=rank
+    )
+    return cast(SchedulerOutputManager, manager)
 
 
 def describe_arm(name: str) -> str:
     """Return the first line of an arm's docstring, without the words that name it."""
-    doc = importlib.import_module(ARMS[name]).__doc__ or ""
-    return doc.partition("\n")[0].partition(": ")[2]
+    doc = importlib.import_module(_MODULES[name]).__doc__ or ""
+    line = doc.partition("\n")[0]
+    return line.partition(": ")[2] or line
+
+
+def load_file(path: Path) -> ModuleType:
+    """Return the module of a Python file, loaded once a process."""
+    name = f"_stepbench_file_{path}"
+    if name not in sys.modules:
+        spec = importlib.util.spec_from_file_location(name, path)
+        if spec is None or spec.loader is None:
+            raise InputError(f"{path}: not a Python file")
+        module = sys.modules[name] = importlib.util.module_from_spec(spec)
+        spec.loader.exec_module(module)
+    return sys.modules[name]

@@ -29,6 +29,7 @@ class Sampler:
         self.shapes: list[tuple[int, int]] = []
         self._workload = workload
         self._build = arm.build_scheduler_output
+        self._prepare = getattr(arm, "prepare", None)  # The floor's, which is no arm.
         self._clock = clock
 
     def __call__(self, loops: int) -> float:
@@ -39,6 +40,8 @@ class Sampler:
         build, clock = self._build, self._clock
         batch, manager = self._workload.batch, self._workload.manager
         async_requests = self._workload.async_requests
+        if self._prepare is not None:
+            self._prepare(batch, async_requests, manager)
         start = clock()
         output = build(batch, async_requests, manager)
         end = clock()

@@ -3,6 +3,7 @@
 import random
 import struct
 from array import array
+from collections.abc import Sequence
 from hashlib import blake2b
 
 from connector import interfaces
@@ -52,6 +53,39 @@ class KVCacheManager:
         """Return the retention priority of a block, 0 to 100; 35 where none was set."""
         return self._priorities.get(block_id, DEFAULT_PRIORITY)
 
+    def get_num_blocks(self, request: interfaces.LlmRequest) -> int:
+        """Return the number of blocks of ``request``. Raises KeyError without."""
+        return len(self._sequences[request.request_id].blocks)
+
+    def get_cache_indices_range(self, request: interfaces.LlmRequest, begin: int) -> list[int]:
+        """Return the block ids of ``request`` from block ``begin`` on, as a new list."""
+        return self._sequences[request.request_id].blocks[begin:].tolist()
+
+    def get_block_hashes_after(
+        self, request: interfaces.LlmRequest, count: int, last: int
+    ) -> tuple[int, list[int]]:
+        """Return how many of ``count`` known hashes still hold, all or none, and those after."""
+        hashes, num_full = self._commit(request)
+        if not 0 < count <= num_full or hashes[count - 1] != last:
+            count = 0
+        return count, hashes[count:num_full].tolist()
+
+    def get_batch_updates(
+        self,
+        requests: Sequence[interfaces.LlmRequest],
+        seen: Sequence[tuple[int, int, int, int]],
+    ) -> list[tuple[int, list[int], list[int], int, list[int]]]:
+        """Return each request's length and its tokens, block ids and hashes past those seen."""
+        updates = []
+        for request, (num_tokens, num_blocks, count, last) in zip(requests, seen, strict=True):
+            length = request.get_num_tokens(0)
+            tokens = request.get_tokens_range(0, num_tokens, length)
+            blocks = self.get_cache_indices_range(request, num_blocks)
+            updates.append(
+                (length, tokens, blocks, *self.get_block_hashes_after(request, count, last))
+            )
+        return updates
+
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""
         sequence = self._sequences.setdefault(request.request_id, _Sequence())
@@ -84,6 +118,13 @@ class KVCacheManager:
         self._pool.give_back(blocks)
 
     def _commit_and_get_block_hashes(self, request: interfaces.LlmRequest) -> list[int]:
+        hashes, num_full = self._commit(request)
+        if num_full == len(hashes):
+            return hashes.tolist()
+        return hashes[:num_full].tolist()
+
+    def _commit(self, request: interfaces.LlmRequest) -> tuple["array[int]", int]:
+        """Commit the hashes of blocks that became full; return all and the number of full ones."""
         sequence = self._sequences[request.request_id]
         hashes = sequence.hashes
         size = self.tokens_per_block
@@ -93,6 +134,4 @@ class KVCacheManager:
             parent = hashes[-1] if ordinal else 0
             digest = blake2b(struct.pack(f"<Q{size}i", parent, *tokens), digest_size=8).digest()
             hashes.append(int.from_bytes(digest, "little"))
-        if num_full == len(hashes):
-            return hashes.tolist()
-        return hashes[:num_full].tolist()
+        return hashes, num_full

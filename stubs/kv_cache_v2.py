@@ -92,6 +92,10 @@ class KvCache:
             return [page for page in table if page != BAD_PAGE_INDEX]
         return table.tolist()
 
+    def get_page_indices_from(self, layer_group: int, begin: int) -> list[int]:
+        """Return the pages of a layer group from block ``begin`` on, as a new list."""
+        return self._tables[layer_group][begin:].tolist()
+
     def resize(self, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens: allocate at the end, or free there on a shrink.
 
@@ -174,6 +178,41 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
                 indices[ordinal] = BAD_PAGE_INDEX
             page_indices.append(indices)
         return page_indices
+
+    @property
+    def num_layer_groups(self) -> int:
+        """Number of layer groups."""
+        return len(self.layer_groups)
+
+    def get_num_blocks(self, request: interfaces.LlmRequest) -> int:
+        """Return the length of each page list of ``request``; 0 where it holds no cache."""
+        kv_cache = self.kv_cache_map.get(request.request_id)
+        return 0 if kv_cache is None else kv_cache.num_blocks
+
+    def get_page_indices_range(self, request: interfaces.LlmRequest, begin: int) -> list[list[int]]:
+        """Return the page lists of ``request`` from block ``begin`` on, masked, as new lists."""
+        kv_cache = self.kv_cache_map.get(request.request_id)
+        if kv_cache is None or begin >= kv_cache.num_blocks:
+            return [[] for _ in self.layer_groups]
+        page_indices = []
+        for index, group in enumerate(self.layer_groups):
+            indices = kv_cache.get_page_indices_from(index, begin)
+            first, last = group.stale_range(kv_cache.history_length, self.tokens_per_block)
+            for ordinal in range(max(0, first - begin), min(last - begin, len(indices))):
+                indices[ordinal] = BAD_PAGE_INDEX
+            page_indices.append(indices)
+        return page_indices
+
+    def get_batch_updates(
+        self, requests: Sequence[interfaces.LlmRequest], seen: Sequence[tuple[int, int]]
+    ) -> list[tuple[int, list[int], list[list[int]]]]:
+        """Return each request's length, new tokens and new pages past those seen."""
+        updates = []
+        for request, (num_tokens, num_blocks) in zip(requests, seen, strict=True):
+            length = request.get_num_tokens(0)
+            tokens = request.get_tokens_range(0, num_tokens, length)
+            updates.append((length, tokens, self.get_page_indices_range(request, num_blocks)))
+        return updates
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""

@@ -13,11 +13,11 @@ import sys
 import time
 from pathlib import Path
 from types import SimpleNamespace
+from typing import Any
 
 from connector.full_copy import KvCacheConnectorSchedulerOutputManager as FullCopy
 from connector.interfaces import AsyncRequests, KVCacheManager, ScheduledRequests
-from harness import worker
-from harness.arms import ARMS
+from harness import arms, worker
 
 NOTES = Path(os.environ["STEPBENCH_SUBJECTS"])
 
@@ -57,8 +57,8 @@ class CrashOnThree(Subject):
 class CrashSecondTime(Subject):
     """Breaks in all processes but the first."""
 
-    def __init__(self) -> None:
-        super().__init__()
+    def __init__(self, **options: Any) -> None:  # noqa: ANN401
+        super().__init__(**options)
         number = len(list(NOTES.glob("second-*")))
         (NOTES / f"second-{number}").touch()
         if number:
@@ -68,7 +68,9 @@ class CrashSecondTime(Subject):
 class Hang(Subject):
     def act(self) -> None:
         note("hang", str(os.getpid()))
-        time.sleep(600)
+        # Not for good: a harness that does not kill it should fail its test, not hang it.
+        time.sleep(60)
+        os._exit(4)
 
 
 class Kill(Subject):
@@ -117,7 +119,7 @@ class LeaveChild(Subject):
 
     def act(self) -> None:
         null = subprocess.DEVNULL
-        child = subprocess.Popen(["sleep", "600"], stdin=null, stdout=null, stderr=null)
+        child = subprocess.Popen(["sleep", "60"], stdin=null, stdout=null, stderr=null)
         note("child", str(child.pid))
         os.kill(os.getpid(), signal.SIGKILL)
 
@@ -159,11 +161,14 @@ class LookAgain(Look):
     """The same under another name."""
 
 
+subjects = {"loud-import": "loud_import"}
+sys.path.append(str(Path(__file__).parent))
 for subject in Subject.__subclasses__() + Look.__subclasses__():
     name = "".join(f"-{c.lower()}" if c.isupper() else c for c in subject.__name__).lstrip("-")
-    ARMS[name] = f"subject {name}"
-    sys.modules[ARMS[name]] = SimpleNamespace(KvCacheConnectorSchedulerOutputManager=subject)
-sys.path.append(str(Path(__file__).parent))
-ARMS["loud-import"] = "loud_import"
+    subjects[name] = f"subject {name}"
+    sys.modules[subjects[name]] = SimpleNamespace(KvCacheConnectorSchedulerOutputManager=subject)
+# The arms, and where they are looked up together with what is none.
+arms.ARMS.update(subjects)
+getattr(arms, "_MODULES", arms.ARMS).update(subjects)
 
 worker.main()

@@ -1,0 +1,184 @@
+"""Arm ``batched``: one native call tells what is new about the whole batch.
+
+Lengths, new tokens and new pages of all requests come back together, so that crossing into the
+native side is paid for once an iteration and not several times a request. Output objects are built
+in the same order as elsewhere.
+
+What the native side would have to offer: ``get_batch_updates`` of the KV cache manager, which takes
+the requests with what is known of each and returns what is new. There is no call per request left
+that a consumer could patch: ``update_and_build_data`` here builds the data of one request from
+such an update.
+"""
+
+from .data import RequestData, SchedulerOutput
+from .interfaces import (
+    AsyncRequests,
+    ExtendedKVCacheManager,
+    KVCacheManagerV2,
+    LlmRequest,
+    ScheduledRequests,
+)
+from .log import warning_once
+from .page_range import schedule_of
+
+
+class KvCacheConnectorSchedulerOutputRequest:
+    """How much of one request was reported so far. No count but that of hashes goes down."""
+
+    __slots__ = ("block_hashes", "num_blocks", "num_tokens")
+
+    def __init__(self) -> None:
+        self.block_hashes: list[int] = []
+        self.num_blocks = 0
+        self.num_tokens = 0
+
+    def update_and_build_data(
+        self, req: LlmRequest, update: tuple[int, list[int], list[list[int]]]
+    ) -> RequestData:
+        """Return the data of a V2 ``update`` of ``req``, and remember it as reported."""
+        num_tokens, new_tokens, by_layer_group = update
+        self.num_tokens += len(new_tokens)
+        self.num_blocks += len(by_layer_group[0])
+        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
+        if req.kv_cache_retention_config is not None:
+            warning_once(
+                "the V2 KV cache manager honours no retention config: priorities stay unset",
+                key="v2-retention-config-ignored",
+            )
+        return RequestData(
+            req.request_id,
+            new_tokens,
+            by_layer_group[0] if len(by_layer_group) == 1 else [],
+            computed_position,
+            num_scheduled_tokens,
+            [],
+            None,
+            req.cache_salt,
+            by_layer_group,
+        )
+
+    def update_and_build_data_v1(
+        self,
+        req: LlmRequest,
+        update: tuple[int, list[int], list[int], int, list[int]],
+        kv_cache_manager: ExtendedKVCacheManager,
+    ) -> RequestData:
+        """Return the data of a V1 ``update`` of ``req``, and remember it as reported."""
+        num_tokens, new_tokens, new_block_ids, valid, new_hashes = update
+        self.num_tokens += len(new_tokens)
+        self.num_blocks += len(new_block_ids)
+        self.block_hashes[valid:] = new_hashes
+        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
+        priorities: list[int] | None = None
+        if req.kv_cache_retention_config is not None:
+            priorities = list(map(kv_cache_manager.get_priority_by_block_id, new_block_ids))
+        return RequestData(
+            req.request_id,
+            new_tokens,
+            new_block_ids,
+            computed_position,
+            num_scheduled_tokens,
+            self.block_hashes.copy(),
+            priorities,
+            req.cache_salt,
+            [],
+        )
+
+
+class KvCacheConnectorSchedulerOutputManager:
+    """Builds the output of each iteration from what the earlier ones reported.
+
+    Args:
+        enable_attention_dp: leave dummy requests out of the report.
+        attention_dp_rank: the rank to name in the output under attention data parallelism.
+    """
+
+    def __init__(
+        self, *, enable_attention_dp: bool = False, attention_dp_rank: int | None = None
+    ) -> None:
+        self.enable_attention_dp = enable_attention_dp
+        self.attention_dp_rank = attention_dp_rank if enable_attention_dp else None
+        self.requests: dict[int, KvCacheConnectorSchedulerOutputRequest] = {}
+        self.external_loads: dict[int, int] = {}
+
+    def build_scheduler_output(
+        self,
+        scheduled_batch: ScheduledRequests,
+        new_async_requests: AsyncRequests,
+        kv_cache_manager: ExtendedKVCacheManager | KVCacheManagerV2,
+    ) -> SchedulerOutput:
+        """Return what the connector is told about this iteration. This is the measured call."""
+        loading = new_async_requests.loading
+        context = [
+            req
+            for chunk_requests in (
+                scheduled_batch.context_requests_chunking,
+                scheduled_batch.context_requests_last_chunk,
+            )
+            for req in chunk_requests
+            if req.request_id not in loading
+        ]
+        generation = scheduled_batch.generation_requests
+        if self.enable_attention_dp:
+            context = [req for req in context if not req.is_dummy_request]
+            generation = [req for req in generation if not req.is_dummy_request]
+
+        known = [self.requests.get(req.request_id) for req in context]
+        requests = [*context, *generation]
+        data = self._build(requests, kv_cache_manager)
+
+        scheduler_output = SchedulerOutput(attention_dp_rank=self.attention_dp_rank)
+        for item, state in zip(data, known, strict=False):
+            item.computed_position -= self.external_loads.get(item.request_id, 0)
+            if state is None:
+                scheduler_output.new_requests.append(item)
+            else:
+                scheduler_output.cached_requests.append(item)
+        scheduler_output.cached_requests += data[len(known) :]
+        self.external_loads.clear()
+        return scheduler_output
+
+    def record_new_matched_tokens(self, request: LlmRequest, num_new_matched_tokens: int) -> None:
+        """Note that the connector will load the KV of ``num_new_matched_tokens`` prompt tokens."""
+        self.external_loads[request.request_id] = num_new_matched_tokens
+
+    def reset_request(self, request_id: int) -> None:
+        """Forget a request whose allocation was destroyed: its replay is reported as new."""
+        self.requests.pop(request_id, None)
+        self.external_loads.pop(request_id, None)
+
+    def _build(
+        self,
+        requests: list[LlmRequest],
+        kv_cache_manager: ExtendedKVCacheManager | KVCacheManagerV2,
+    ) -> list[RequestData]:
+        states = []
+        for req in requests:
+            state = self.requests.get(req.request_id)
+            if state is None:
+                state = self.requests[req.request_id] = KvCacheConnectorSchedulerOutputRequest()
+            states.append(state)
+        if isinstance(kv_cache_manager, KVCacheManagerV2):
+            updates = kv_cache_manager.get_batch_updates(
+                requests, [(state.num_tokens, state.num_blocks) for state in states]
+            )
+            return [
+                state.update_and_build_data(req, update)
+                for state, req, update in zip(states, requests, updates, strict=True)
+            ]
+        v1_updates = kv_cache_manager.get_batch_updates(
+            requests,
+            [
+                (
+                    state.num_tokens,
+                    state.num_blocks,
+                    len(state.block_hashes),
+                    state.block_hashes[-1] if state.block_hashes else 0,
+                )
+                for state in states
+            ],
+        )
+        return [
+            state.update_and_build_data_v1(req, update, kv_cache_manager)
+            for state, req, update in zip(states, requests, v1_updates, strict=True)
+        ]
