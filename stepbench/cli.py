@@ -13,10 +13,12 @@ import click
 from scenarios.errors import InputError, MachineError, unknown
 
 from . import __version__
+from .messages import say
 
 # Name -> (module, help line). The help lines stand here so that --help imports no command.
 _COMMANDS = {
     "speedup": ("stepbench.speedup", "Measure the arms and print the speedup table."),
+    "verify": ("stepbench.verify", "Verify that arms give the same outputs on random runs."),
     "report": ("stepbench.report", "Print the table of stored results."),
     "list": ("stepbench.list_", "List the arms and the named scenarios."),
 }
@@ -70,9 +72,12 @@ def run(arguments: list[str]) -> int:
     Every error that a user can cause ends in one line on stderr.
     """
     # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
-    signal.signal(signal.SIGTERM, _interrupt)
-    if sys.stdout is None:  # Closed by whoever started us.
-        sys.stdout = Path(os.devnull).open("w")  # noqa: SIM115
+    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+        if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
+            signal.signal(number, _interrupt)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:  # Closed by whoever started us.
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
     try:
         # Not cli.main(), which turns a closed pipe into exit code 1 by itself.
         with cli.make_context("stepbench", arguments or ["--help"]) as context:
@@ -87,7 +92,7 @@ def run(arguments: list[str]) -> int:
     except MachineError as error:
         return _fail(str(error), NOTHING_TO_COMPARE)
     except (KeyboardInterrupt, click.Abort):
-        print("stepbench: interrupted", file=sys.stderr)
+        say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
         _abandon_stdout()
@@ -106,9 +111,11 @@ def _abandon_stdout() -> None:
 
 def _fail(message: str, code: int = USAGE) -> int:
     line = " ".join(message.split())
-    print(f"stepbench: error: {line}", file=sys.stderr)
+    say(f"error: {line}")
     return code
 
 
-def _interrupt(_signal: int, _frame: FrameType | None) -> None:
+def _interrupt(number: int, _frame: FrameType | None) -> None:
+    # Once is enough: a second signal must not cut short the cleaning up.
+    signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -1,18 +1,75 @@
-"""Progress of a measurement on stderr: a bar on a terminal, a line now and then elsewhere."""
+"""Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
 
-import sys
 import time
 from collections.abc import Sequence
 from types import TracebackType
 from typing import Self
 
 from rich.console import Console
-from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn
+from rich.progress import (
+    BarColumn,
+    MofNCompleteColumn,
+    Progress,
+    TextColumn,
+    TimeRemainingColumn,
+)
 
 from harness.isolated import Event
 from harness.plan import Job
 
+from .messages import say
+
 _SECONDS_BETWEEN_LINES = 10.0
+
+
+class CountingProgress:
+    """Counts things of a known number.
+
+    Args:
+        total: their number.
+        what: what they are, in the plural.
+        quiet: show nothing.
+    """
+
+    def __init__(self, total: int, what: str, *, quiet: bool) -> None:
+        self._total = total
+        self._what = what
+        self._done = 0
+        console = Console(stderr=True)
+        self._lines = not quiet and not console.is_terminal
+        self._started = self._last_line = time.monotonic()
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            TimeRemainingColumn(),
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._task = self._bar.add_task(what, total=total)
+
+    def __enter__(self) -> Self:
+        _start(self._bar)
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        _stop(self._bar)
+
+    def add(self, count: int) -> None:
+        """Note that ``count`` more are done."""
+        self._done += count
+        self._bar.update(self._task, completed=self._done)
+        now = time.monotonic()
+        if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            left = (now - self._started) * (self._total - self._done) / self._done
+            say(f"{self._done:,} of {self._total:,} {self._what} done, about {left:.0f} s left")
 
 
 class MeasuringProgress:
@@ -42,9 +99,9 @@ class MeasuringProgress:
         self._task = self._bar.add_task("starting", total=self._total, left="")
 
     def __enter__(self) -> Self:
-        self._bar.start()
+        _start(self._bar)
         if self._lines:
-            self._print(f"stepbench: {self._total} processes to run")
+            self._print(f"{self._total} processes to run")
         return self
 
     def __exit__(
@@ -53,14 +110,14 @@ class MeasuringProgress:
         _value: BaseException | None,
         _traceback: TracebackType | None,
     ) -> None:
-        self._bar.stop()
+        _stop(self._bar)
 
     def show(self, event: Event) -> None:
         """Take in an event of ``harness.isolated.measure``."""
         if event.error is not None:
             # The arm of this cell is given up: its other jobs will not come.
             self._left = [job for job in self._left if job.benchmark != event.job.benchmark]
-            self._print(f"stepbench: {event.error}")  # Even if quiet: this is no progress.
+            self._print(f"{event.error}")  # Even if quiet: this is no progress.
         elif event.benchmark is None:
             self._started = time.monotonic()
             self._bar.update(self._task, description=event.job.benchmark)
@@ -73,7 +130,7 @@ class MeasuringProgress:
         now = time.monotonic()
         if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
             self._last_line = now
-            self._print(f"stepbench: {done} of {self._total} processes done, {self._remaining()}")
+            self._print(f"{done} of {self._total} processes done, {self._remaining()}")
 
     def remaining_seconds(self) -> float | None:
         """Return the seconds that the jobs left will take; None while nothing is known.
@@ -95,6 +152,17 @@ class MeasuringProgress:
 
     def _print(self, line: str) -> None:
         if self._bar.disable:
-            print(line, file=sys.stderr, flush=True)
+            say(line)
         else:
-            self._bar.console.print(line, markup=False, highlight=False)
+            self._bar.console.print(f"stepbench: {line}", markup=False, highlight=False)
+
+
+def _start(bar: Progress) -> None:
+    """Start a bar that is shown; older versions of rich print something even if it is not."""
+    if not bar.disable:
+        bar.start()
+
+
+def _stop(bar: Progress) -> None:
+    if not bar.disable:
+        bar.stop()

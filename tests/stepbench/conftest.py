@@ -45,6 +45,8 @@ def own_place(
     """An empty working folder and locks of its own, whatever else this machine measures."""
     temporary = tmp_path_factory.mktemp("temporary")
     monkeypatch.chdir(tmp_path)
+    # As in a shell where the command is installed.
+    monkeypatch.setenv("PATH", f"{Path(SCRIPT).parent}{os.pathsep}{os.environ['PATH']}")
     monkeypatch.setenv("TMPDIR", str(temporary))
     monkeypatch.setattr(machine, "_LOCKS", temporary / "stepbench-locks")
     # What would change colours, widths and buffering.

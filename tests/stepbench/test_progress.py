@@ -160,7 +160,7 @@ def test_errors_are_shown_even_if_quiet(
     first = [] if quiet else ["stepbench: 8 processes to run"]
     assert capsys.readouterr().err.splitlines() == [
         *first,
-        "stepbench: cell v2-2x20, arm full-copy, process 1: the worker died",
+        f"stepbench: {jobs[2]}: the worker died",
     ]
 
 

@@ -1,0 +1,233 @@
+"""Whether arms do the same over thousands of random runs, and whether the runs reach everything."""
+
+from __future__ import annotations
+
+import concurrent.futures
+import multiprocessing
+from collections import Counter
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import TypeVar
+
+from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
+
+from .arms import REFERENCE, ArmFactory, RegisteredArm
+from .equivalence import Difference, compare_episode, shorten
+
+R = TypeVar("R")
+
+# An ingredient that fewer of the runs reach is an error of the model ...
+LEAST_COVERAGE = 0.05
+# ... once there are enough runs for such a share to mean something.
+LEAST_RUNS_FOR_COVERAGE = 300
+_RUNS_PER_TASK = 25
+
+# Everything that runs must reach: operations, what came of them, and settings.
+INGREDIENTS = (
+    *("join", "prefix cached", "chunk", "generate", "leave told", "leave untold", "id reused"),
+    *(f"{count} new tokens" for count in range(5)),
+    *("shrink", "shrink with pages", "regrow", "rewind", "reset", "pause", "late token"),
+    *("transfer in", "transfer out", "external", "load", "trim chunk", "trim whole"),
+    *("draft", "draft tokens scheduled", "dummy", "dummy left out", "cache salt"),
+    *("new request", "cached request", "block hashes", "priorities", "masked page"),
+    *("manager v1", "manager v2", "pages from a list", "pages from a generator"),
+    *("1 layer group", "2 layer groups", "3 layer groups", "window", "sink"),
+    *("attention DP", "overlap"),
+    *(f"blocks of {size}" for size in (*SMALL_BLOCKS, *LARGE_BLOCKS)),
+)
+
+
+@dataclass(frozen=True)
+class Failure:
+    """The first run in which an arm departs from the reference.
+
+    Attributes:
+        run: number of the run.
+        setting: the setting of the episode in question.
+        operations: a shortest operation list that still fails.
+        difference: what differs after those operations.
+    """
+
+    run: int
+    setting: Setting
+    operations: tuple[Operation, ...]
+    difference: Difference
+
+
+@dataclass(frozen=True)
+class Verification:
+    """What a verification found.
+
+    Attributes:
+        arms: names of the arms verified.
+        against: name of the reference.
+        seed: the seed of the runs.
+        runs: how many runs were made.
+        reports: how many outputs of each arm were compared.
+        failure: the first difference; None if there is none.
+        coverage: number of runs that reached each ingredient.
+    """
+
+    arms: tuple[str, ...]
+    against: str
+    seed: int
+    runs: int
+    reports: int
+    failure: Failure | None
+    coverage: dict[str, int]
+
+    def uncovered(self) -> list[str]:
+        """Return the ingredients that too few of the runs reached, if there were enough runs."""
+        if self.failure is not None or self.runs < LEAST_RUNS_FOR_COVERAGE:
+            return []
+        least = LEAST_COVERAGE * self.runs
+        return [name for name, count in self.coverage.items() if count < least]
+
+
+@dataclass(frozen=True)
+class Contest:
+    """Who is compared: factories by name. Can be sent to another process.
+
+    Attributes:
+        arms: the arms to verify.
+        against: name of the reference.
+        reference: the reference.
+    """
+
+    arms: Mapping[str, ArmFactory]
+    against: str
+    reference: ArmFactory
+
+    @staticmethod
+    def of(names: Sequence[str], against: str = REFERENCE) -> Contest:
+        """Return the contest of registered arms."""
+        return Contest(
+            {name: RegisteredArm(name) for name in names}, against, RegisteredArm(against)
+        )
+
+    def play(self, episode: Episode) -> tuple[Difference | None, Counter[str]]:
+        """Play an episode to all arms."""
+        return compare_episode(episode, self.reference, self.arms)
+
+
+@dataclass(frozen=True)
+class Tally:
+    """What a batch of runs found.
+
+    Attributes:
+        runs: their number, up to the one that failed.
+        reports: outputs compared in them.
+        reached: how many of them reached each ingredient.
+        failed: number of the run that failed; None if none did.
+    """
+
+    runs: int
+    reports: int
+    reached: Counter[str]
+    failed: int | None
+
+
+def verify(
+    contest: Contest,
+    runs: Sequence[int],
+    seed: int,
+    *,
+    jobs: int = 1,
+    progress: Callable[[int], None] = lambda _count: None,
+) -> Verification:
+    """Play random runs to the arms and to the reference, up to the first difference.
+
+    The result does not depend on ``jobs``.
+
+    Args:
+        contest: the arms and the reference.
+        runs: numbers of the runs.
+        seed: the seed of the runs.
+        jobs: processes to use.
+        progress: called with the number of runs done since the last call.
+    """
+    coverage: Counter[str] = Counter()
+    done = reports = 0
+    failure = None
+    for tally in spread(play_runs, contest, runs, seed, jobs):
+        coverage.update(tally.reached)
+        done += tally.runs
+        reports += tally.reports
+        progress(tally.runs)
+        if tally.failed is not None:
+            failure = find_failure(contest, tally.failed, seed)
+            break
+    return Verification(
+        tuple(contest.arms),
+        contest.against,
+        seed,
+        done,
+        reports,
+        failure,
+        {name: coverage[name] for name in INGREDIENTS},
+    )
+
+
+def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
+    """Play runs in this process, up to the first that fails."""
+    coverage: Counter[str] = Counter()
+    reports = 0
+    for index, run in enumerate(runs):
+        reached: Counter[str] = Counter()
+        for episode in random_run(seed, run):
+            difference, found = contest.play(episode)
+            reached.update(found)
+            if difference is not None:
+                return Tally(index + 1, reports + reached["report"], coverage, run)
+        reports += reached["report"]
+        coverage.update(name for name, count in reached.items() if count)
+    return Tally(len(runs), reports, coverage, None)
+
+
+def count_failing(contest: Contest, runs: Sequence[int], seed: int) -> int:
+    """Return in how many of ``runs`` an arm departs from the reference."""
+    return sum(any(contest.play(episode)[0] for episode in random_run(seed, run)) for run in runs)
+
+
+def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:
+    """Return the failure of a run with its operation list shortened; None if it does not fail."""
+    for episode in random_run(seed, run):
+        difference, _ = contest.play(episode)
+        if difference is not None:
+            return _shortened(contest, run, episode, difference)
+    return None
+
+
+def _shortened(contest: Contest, run: int, episode: Episode, difference: Difference) -> Failure:
+    arms = {difference.arm: contest.arms[difference.arm]}
+    alone = Contest(arms, contest.against, contest.reference)
+
+    def play(operations: Sequence[Operation]) -> Difference | None:
+        return alone.play(Episode(episode.setting, tuple(operations)))[0]
+
+    shortest = shorten(episode.operations, lambda operations: play(operations) is not None)
+    return Failure(run, episode.setting, tuple(shortest), play(shortest) or difference)
+
+
+def spread(
+    task: Callable[[Contest, Sequence[int], int], R],
+    contest: Contest,
+    runs: Sequence[int],
+    seed: int,
+    jobs: int,
+) -> Iterator[R]:
+    """Yield what ``task`` returns for each part of ``runs``, in order, on ``jobs`` processes."""
+    parts = [runs[i : i + _RUNS_PER_TASK] for i in range(0, len(runs), _RUNS_PER_TASK)]
+    if jobs == 1 or len(parts) == 1:
+        for part in parts:
+            yield task(contest, part, seed)
+        return
+    # Spawned, not forked: this process may have threads, a progress bar's for one.
+    context = multiprocessing.get_context("spawn")
+    pool = concurrent.futures.ProcessPoolExecutor(min(jobs, len(parts)), context)
+    try:
+        futures = [pool.submit(task, contest, part, seed) for part in parts]
+        for future in futures:
+            yield future.result()
+    finally:
+        pool.shutdown(cancel_futures=True)

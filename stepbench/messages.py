@@ -1,0 +1,25 @@
+"""One line on stderr, which may have no reader any more."""
+
+import contextlib
+import os
+import shlex
+import shutil
+import sys
+
+
+def say(message: str) -> None:
+    """Print a line for the user on stderr. That nobody reads it is no reason to stop."""
+    with contextlib.suppress(OSError, ValueError):
+        print(f"stepbench: {message}", file=sys.stderr, flush=True)
+
+
+def program() -> str:
+    """Return how to call this program again: by its name, or by its path where that is not found.
+
+    A session's environment, for one, is on nobody's PATH.
+    """
+    found = shutil.which("stepbench")
+    called = sys.argv[0]
+    if not os.path.exists(called) or (found and os.path.samefile(found, called)):  # noqa: PTH110, PTH121
+        return "stepbench"
+    return shlex.quote(os.path.relpath(called))

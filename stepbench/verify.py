@@ -1,0 +1,110 @@
+"""``stepbench verify``."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, check_arms, load_file
+from harness.machine import allowed_cpus
+from harness.verification import Contest, count_failing, spread, verify
+from reports.equivalence import render_json, render_self_test, render_text
+from scenarios.errors import InputError
+
+from .cli import FOUND
+from .progress import CountingProgress
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+# A deliberately wrong arm counts as caught if no more than two of these runs miss it.
+_SELF_TEST_RUNS = 300
+_SELF_TEST_LEAST = 298
+_WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wrong_arms.py"
+
+
+@click.command()
+@click.argument("arms", nargs=-1, metavar="[ARM]...")
+@click.option(
+    "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
+)
+@click.option("--runs", type=click.IntRange(1), default=3000, show_default=True)
+@click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.option("--jobs", default="auto", show_default=True, help="Processes, or auto: one a core.")
+@click.option("--self-test", is_flag=True, help="Check that wrong arms are caught.")
+@click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    arms: tuple[str, ...],
+    against: str,
+    runs: int,
+    run: int | None,
+    seed: int,
+    jobs: str,
+    self_test: bool,
+    coverage: bool,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Verify that arms give the same outputs on random runs.
+
+    Without an ARM, all of them. A run plays what can happen to the requests of an engine: chunks,
+    tokens, shrinks, resets, joins and leaves, loads, drafts, trims, with both managers. After each
+    report the whole output is compared, and its lists are overwritten, as a consumer may do. On a
+    difference the shortest operation list that still fails is printed, and the exit code is 1.
+
+    \b
+    Examples:
+      stepbench verify
+      stepbench verify page-range --against full-copy --runs 300
+      stepbench verify page-range --seed 0 --run 17
+      stepbench verify --self-test
+    """
+    check_arms([against], floor=False)
+    processes = _processes(jobs)
+    numbers = range(runs) if run is None else range(run, run + 1)
+    if self_test:
+        if arms:
+            raise click.UsageError("--self-test takes no arms")
+        return _self_test(seed, processes, as_json=as_json, quiet=quiet)
+    names = arms or tuple(name for name in ARMS if name != against)
+    check_arms(names, floor=False)
+    with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
+        result = verify(
+            Contest.of(names, against), numbers, seed, jobs=processes, progress=progress.add
+        )
+    click.echo(render_json(result) if as_json else render_text(result, coverage=coverage), nl=False)
+    return FOUND if result.failure or result.uncovered() else 0
+
+
+def _self_test(seed: int, jobs: int, *, as_json: bool, quiet: bool) -> int:
+    if not _WRONG_ARMS.is_file():
+        raise InputError(f"--self-test needs a checkout of the project: {_WRONG_ARMS} is missing")
+    names: Sequence[str] = list(load_file(_WRONG_ARMS).WRONG_ARMS)
+    runs = range(_SELF_TEST_RUNS)
+    caught = {}
+    with CountingProgress(len(names), "wrong arms", quiet=quiet) as progress:
+        for name in names:
+            arms = {name: ArmFromFile(_WRONG_ARMS, name)}
+            contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE))
+            caught[name] = sum(spread(count_failing, contest, runs, seed, jobs))
+            progress.add(1)
+    if as_json:
+        click.echo(json.dumps({"runs": len(runs), "least": _SELF_TEST_LEAST, "caught": caught}))
+    else:
+        click.echo(render_self_test(caught, len(runs), _SELF_TEST_LEAST), nl=False)
+    return FOUND if min(caught.values()) < _SELF_TEST_LEAST else 0
+
+
+def _processes(text: str) -> int:
+    if text == "auto":
+        return len(allowed_cpus())
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
+        raise InputError(f"--jobs takes a number of processes or 'auto', not {text!r}")
+    return int(text)

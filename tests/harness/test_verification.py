@@ -1,0 +1,156 @@
+from pathlib import Path
+
+import pytest
+
+from harness.arms import REFERENCE, ArmFromFile, RegisteredArm
+from harness.equivalence import shorten
+from harness.verification import (
+    INGREDIENTS,
+    Contest,
+    Verification,
+    count_failing,
+    find_failure,
+    spread,
+    verify,
+)
+from reports.equivalence import render_json, render_text
+from scenarios.operations import Episode, Operation
+
+from .wrong_arms import WRONG_ARMS
+
+LADDER = ("incremental", "page-growth", "page-range", "batched")
+FILE = Path(__file__).parent / "wrong_arms.py"
+
+
+def wrong(name: str) -> Contest:
+    return Contest({name: ArmFromFile(FILE, name)}, REFERENCE, RegisteredArm(REFERENCE))
+
+
+def test_the_whole_ladder_does_the_same_and_the_runs_reach_everything():
+    found = verify(Contest.of(LADDER), range(300), 0, jobs=2)
+
+    assert found.failure is None
+    assert found.runs == 300
+    assert found.reports > 300 * 6 * 10  # Six episodes of ten reports at the least.
+    assert list(found.coverage) == list(INGREDIENTS)
+    assert found.uncovered() == []
+
+
+def test_an_ingredient_that_is_hardly_reached_is_an_error_of_the_model():
+    coverage = dict.fromkeys(INGREDIENTS, 300) | {"rewind": 14, "sink": 15}
+    enough = Verification(LADDER, REFERENCE, 0, 300, 1, None, coverage)
+    few = Verification(LADDER, REFERENCE, 0, 299, 1, None, coverage)
+
+    assert enough.uncovered() == ["rewind"]
+    assert few.uncovered() == []
+
+
+@pytest.mark.parametrize("name", WRONG_ARMS)
+def test_a_wrong_arm_is_caught_and_its_failure_is_short(name: str):
+    contest = wrong(name)
+
+    failure = verify(contest, range(20), 7).failure
+
+    assert failure is not None
+    assert failure.difference.arm == name
+    # What was shortened still fails, in the same way, and nothing of it can go.
+    episode = Episode(failure.setting, failure.operations)
+    assert contest.play(episode)[0] == failure.difference
+    for index in range(len(failure.operations)):
+        rest = failure.operations[:index] + failure.operations[index + 1 :]
+        assert contest.play(Episode(failure.setting, rest))[0] is None
+    # A report at the least, after a request joined.
+    assert {"join", "report"} <= {operation.name for operation in failure.operations}
+
+
+@pytest.mark.parametrize(
+    ("name", "field"),
+    [
+        ("draft length ignored", "cached_requests[0].num_scheduled_tokens"),
+        ("external load applied twice", "new_requests[0].computed_position"),
+        ("priorities for all blocks", "cached_requests[0].priorities"),
+        ("block hashes of new blocks only", "cached_requests[0].block_hashes"),
+        ("aliased lists", "cached_requests[0].new_tokens"),
+    ],
+)
+def test_the_field_in_question_is_named(name: str, field: str):
+    failure = verify(wrong(name), range(20), 1).failure
+
+    assert failure is not None
+    assert failure.difference.field == field
+    assert failure.difference.expected != failure.difference.actual
+
+
+def test_the_result_does_not_depend_on_the_number_of_processes():
+    contest = wrong("dummies reported under attention DP")
+    alone, shared = (verify(contest, range(60), 3, jobs=jobs) for jobs in (1, 2))
+
+    assert alone == shared
+    assert alone.failure is not None
+    assert find_failure(contest, alone.failure.run, 3) == alone.failure
+    right = Contest.of(["incremental"])
+    assert verify(right, range(60), 3, jobs=1) == verify(right, range(60), 3, jobs=2)
+
+
+def test_runs_that_catch_a_wrong_arm_are_counted():
+    assert sum(spread(count_failing, wrong("aliased lists"), range(30), 0, 2)) == 30
+    assert count_failing(Contest.of(["incremental"]), range(3), 0) == 0
+
+
+def test_an_arm_that_raises_is_reported_with_what_it_raised():
+    class Raising:
+        def __init__(self, _attention_dp: bool) -> None:
+            pass
+
+        def build_scheduler_output(self, *_: object) -> object:
+            raise LookupError("no such page")
+
+        def record_new_matched_tokens(self, *_: object) -> None:
+            pass
+
+        def reset_request(self, _: int) -> None:
+            pass
+
+    contest = Contest({"raising": Raising}, REFERENCE, RegisteredArm(REFERENCE))
+
+    failure = verify(contest, range(1), 0).failure
+
+    assert failure is not None
+    assert failure.difference.step == 1
+    assert failure.difference.field == "exception"
+    assert failure.difference.actual == "LookupError('no such page')"
+
+
+def test_a_list_is_shortened_to_what_fails():
+    operations = [Operation("generate", (number, 4)) for number in range(40)]
+
+    def fails(rest: object) -> bool:
+        numbers = [operation.numbers[0] for operation in rest]
+        return 7 in numbers and 31 in numbers
+
+    assert shorten(operations, fails) == [
+        Operation("generate", (7, 0)),
+        Operation("generate", (31, 0)),
+    ]
+
+
+def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
+    found = verify(wrong("draft length ignored"), range(20), 1)
+    failure = found.failure
+    assert failure is not None
+
+    text = render_text(found, coverage=False)
+
+    lines = text.splitlines()
+    assert lines[0] == (
+        f"Different: `draft length ignored` departs from `full-copy` in run {failure.run} of "
+        "seed 1."
+    )
+    assert lines[1].startswith("Setting: manager v")
+    assert f"  1. {failure.operations[0]}" in lines
+    assert f"After report {failure.difference.step}, field {failure.difference.field}:" in lines
+    assert lines[-1] == (
+        f"Repeat with `stepbench verify draft length ignored --against full-copy --seed 1 "
+        f"--run {failure.run}`."
+    )
+    assert f'"step": {failure.difference.step}' in render_json(found)
