@@ -6,12 +6,13 @@ import signal
 import subprocess
 import sys
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyperf
 
 from scenarios.scenario import SteadyDecode
 
+from .machine import allowed_cpus
 from .plan import Job, Plan
 
 # A generous upper bound on what a token costs an iteration, to tell a hanging worker from a slow
@@ -101,11 +102,11 @@ def run_worker(plan: Plan, job: Job, timeout: float) -> pyperf.Benchmark:
     # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
     with subprocess.Popen(
         worker_command(plan, job),
-        env=os.environ | {"PYTHONHASHSEED": str(hash_seed(plan.seed, job.process))},
+        env=worker_environment(plan, job),
         stdin=subprocess.DEVNULL,
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
-        text=True,
+        encoding="utf-8",
         errors="replace",
         start_new_session=True,
     ) as process:
@@ -137,14 +138,26 @@ def worker_command(plan: Plan, job: Job) -> list[str]:
         "--loops=1",
         f"--warmups={plan.protocol.warmups}",
         f"--values={plan.protocol.values}",
-        f"--plan={plan.to_json()}",
-        f"--scenario={plan.scenarios.index(job.scenario)}",
+        # With this cell alone: a large plan would not fit one argument.
+        f"--plan={replace(plan, scenarios=(job.scenario,), command='').to_json()}",
         f"--arm={job.arm}",
         f"--process={job.process}",
     ]
-    if plan.cpu is not None:
-        command.append(f"--affinity={plan.cpu}")
+    # pyperf would pin to an isolated core by itself, also where no pinning was asked for.
+    cpus = allowed_cpus() if plan.cpu is None else [plan.cpu]
+    command.append(f"--affinity={','.join(map(str, cpus))}")
     return command
+
+
+def worker_environment(plan: Plan, job: Job) -> dict[str, str]:
+    """Return the environment of a worker: ours, without what would change how Python runs."""
+    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
+    if "PYTHONPATH" in os.environ:
+        kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
+    return kept | {
+        "PYTHONHASHSEED": str(hash_seed(plan.seed, job.process)),
+        "PYTHONUTF8": "1",
+    }
 
 
 def hash_seed(seed: int, process: int) -> int:

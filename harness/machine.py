@@ -66,7 +66,7 @@ def lock_file(path: Path) -> Iterator[None]:
     Raises:
         InputError: another measurement is writing it.
     """
-    digest = hashlib.sha256(os.fsencode(path.resolve())).hexdigest()[:16]
+    digest = hashlib.sha256(os.fsencode(os.path.realpath(path))).hexdigest()[:16]
     with _lock(f"file-{digest}", f"{path}: another run is writing it"):
         yield
 
@@ -77,7 +77,7 @@ def _lock(name: str, busy: str) -> Iterator[None]:
     lock = filelock.FileLock(path, mode=0o666, timeout=0)
     try:
         if not _LOCKS.is_dir():
-            _LOCKS.mkdir()
+            _LOCKS.mkdir(exist_ok=True)
             _LOCKS.chmod(0o1777)  # For all users of the machine, as its cores are.
         lock.acquire()
     except filelock.Timeout:
@@ -99,8 +99,24 @@ def available_memory() -> int:
     group = Path("/sys/fs/cgroup")
     with contextlib.suppress(OSError, ValueError):  # No cgroup v2, or "max".
         limit = int((group / "memory.max").read_text())
-        available = min(available, limit - int((group / "memory.current").read_text()))
-    return available
+        used = int((group / "memory.current").read_text())
+        with contextlib.suppress(OSError, ValueError):  # What the page cache holds can be freed.
+            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+            used -= int(stat["inactive_file"])
+        available = min(available, limit - used)
+    return max(0, available)
+
+
+@contextlib.contextmanager
+def keep_off(cpu: int | None) -> Iterator[None]:
+    """Move this process to the other allowed cores meanwhile, if there are any."""
+    before = os.sched_getaffinity(0)
+    if before - {cpu}:
+        os.sched_setaffinity(0, before - {cpu})
+    try:
+        yield
+    finally:
+        os.sched_setaffinity(0, before)
 
 
 def describe(cpu: int | None) -> dict[str, str]:

@@ -38,6 +38,8 @@ class Protocol:
         return self.warmups + self.values
 
 
+MAX_COUNT = 1000
+
 DEFAULT = Protocol()
 # As few processes as still give a useful interval, and one round in each.
 QUICK = Protocol(processes=3, warmups=3, rounds=1)
@@ -119,7 +121,7 @@ class Plan:
             values["protocol"] = Protocol(**values["protocol"])
             plan = Plan(**values)
             _check_types(plan)
-        except (ValueError, KeyError, TypeError) as error:
+        except (ValueError, KeyError, TypeError, RecursionError) as error:
             raise InputError(f"not a plan of this version: {error}") from None
         return plan
 
@@ -128,15 +130,19 @@ def _check_types(plan: Plan) -> None:
     """Raise ValueError where a plan that was read could not be carried out."""
     protocol = plan.protocol
     counts = (protocol.processes, protocol.rounds, protocol.samples)
-    if any(type(count) is not int or count < 1 for count in counts):
-        raise ValueError("a count of the protocol is not positive")
-    if type(protocol.warmups) is not int or protocol.warmups < 0:
+    if any(type(count) is not int or not 1 <= count <= MAX_COUNT for count in counts):
+        raise ValueError(f"a count of the protocol is not between 1 and {MAX_COUNT}")
+    if type(protocol.warmups) is not int or not 0 <= protocol.warmups <= MAX_COUNT:
         raise ValueError("the number of warm-up iterations is none")
     if type(plan.seed) is not int or type(plan.cpu) not in (int, type(None)):
         raise ValueError("the seed or the core is no number")
     # A text instead of a list would have become a tuple of letters.
     if any(not isinstance(arm, str) or len(arm) < 2 for arm in plan.arms):
         raise ValueError("an arm is no name")
+    if len(set(plan.arms)) < len(plan.arms) or len(set(plan.scenarios)) < len(plan.scenarios):
+        raise ValueError("an arm or a cell is named twice")
+    if type(plan.gc) is not bool or not isinstance(plan.command, str):
+        raise ValueError("the collector or the command line is of the wrong type")
 
 
 def benchmark_name(scenario: SteadyDecode | TraceReplay, arm: str) -> str:

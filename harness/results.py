@@ -22,7 +22,7 @@ from .plan import Job, Plan
 
 FORMAT = 1
 
-# What must be the same for absolute times to be comparable. None of it changes at a reboot.
+# What must be the same for absolute times to be comparable. No clock rates, no boot values.
 MACHINE_FIELDS = (
     "hostname",
     "cpu_model_name",
@@ -43,6 +43,9 @@ _RUN_FIELDS = {
     "stepbench_tokens_mean",
     "stepbench_load_start",
 }
+
+# What pyperf notes about it and we read.
+_PYPERF_FIELDS = ("load_avg_1min", "mem_max_rss", "duration")
 
 
 @dataclass(frozen=True)
@@ -89,6 +92,8 @@ def load(path: str | Path) -> Results:
     """
     path = Path(path)
     try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: a pipe or a device, not a file")
         text = path.read_text(encoding="utf-8")
     except OSError as error:
         raise InputError(f"{path}: {error.strerror}") from None
@@ -102,11 +107,11 @@ def load(path: str | Path) -> Results:
         suite = pyperf.BenchmarkSuite.loads(text)
         metadata = suite.get_metadata()
     except Exception as error:  # pyperf checks little: a foreign document can fail anyhow.
-        raise InputError(f"{path}: not a pyperf results file: {error!r}") from None
+        raise InputError(f"{path}: not a pyperf results file: {error}") from None
     version = metadata.get("stepbench_format")
     if version is None:
         raise InputError(f"{path}: a pyperf file, but not one that stepbench wrote")
-    if not isinstance(version, int) or version > FORMAT:
+    if type(version) is not int or version != FORMAT:
         raise InputError(
             f"{path}: written by a later stepbench: format {version}, this one reads {FORMAT}"
         )
@@ -114,7 +119,9 @@ def load(path: str | Path) -> Results:
         plan = Plan.from_json(str(metadata["stepbench_plan"]))
         results = Results(path, plan, suite, metadata)
         complete = all(_is_complete(run, plan) for _, run in results.runs())
-    except (InputError, KeyError) as error:
+        complete &= len(results.runs()) == sum(bench.get_nrun() for bench in suite)
+        suite.get_dates()
+    except (InputError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: damaged: {error}") from None
     if not complete or not results.runs():
         raise InputError(f"{path}: damaged: its runs are not those of its plan")
@@ -124,10 +131,19 @@ def load(path: str | Path) -> Results:
 def _is_complete(run: pyperf.Run, plan: Plan) -> bool:
     """Return whether a run has all values of its plan, and our numbers about it."""
     metadata = run.get_metadata()
-    numbers = [metadata.get(field) for field in _RUN_FIELDS]
-    return len(run.values) == plan.protocol.values and all(
-        isinstance(number, int | float) for number in numbers
+    numbers = [metadata.get(field) for field in (*_RUN_FIELDS, *_PYPERF_FIELDS)]
+    return (
+        len(run.values) == plan.protocol.values
+        and all(_is_sane(value) and 1e-12 < value < 1e9 for value in run.values)
+        and all(_is_sane(number) for number in numbers if number is not None)
+        and metadata.keys() >= _RUN_FIELDS
+        and metadata["stepbench_tokens_first"] > 0
     )
+
+
+def _is_sane(number: object) -> bool:
+    """Return whether a number is finite, not negative and not beyond all reason."""
+    return type(number) in (int, float) and 0 <= number < 1e15  # type: ignore[operator]
 
 
 class ResultsWriter:

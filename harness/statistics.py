@@ -58,8 +58,8 @@ def estimate(value: float, logs: Sequence[float]) -> Estimate:
     skewed and positive, hence the logarithm.
 
     Args:
-        value: the figure, positive. It may be a more robust summary than the mean of ``logs``, so
-            it need not lie in the middle; the interval is widened to hold it where it must be.
+        value: the figure, positive. Where it is a more robust summary than the geometric mean, it
+            need not lie in the middle of the interval, or even inside.
         logs: logarithm of the same figure for each process.
     """
     n = len(logs)
@@ -67,7 +67,12 @@ def estimate(value: float, logs: Sequence[float]) -> Estimate:
         return Estimate(value, 0.0, math.inf)
     middle = float(np.mean(logs))
     half = student_t(n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
-    return Estimate(value, min(value, math.exp(middle - half)), max(value, math.exp(middle + half)))
+    return Estimate(value, math.exp(middle - half), math.exp(middle + half))
+
+
+def geometric_mean(logs: Sequence[float]) -> Estimate:
+    """Return the geometric mean over processes with its t interval; see ``estimate``."""
+    return estimate(math.exp(float(np.mean(logs))), logs)
 
 
 def crossover(sizes: Sequence[float], ratios: Sequence[float]) -> float | None:

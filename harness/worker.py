@@ -4,9 +4,12 @@
 result, a pyperf benchmark with a single run, goes to stdout as JSON.
 """
 
+import contextlib
+import ctypes
 import gc
 import json
 import os
+import signal
 import sys
 
 import pyperf
@@ -17,6 +20,8 @@ from .arms import create_arm
 from .plan import Plan, benchmark_name, worker_seed
 from .sampling import Sampler
 
+_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+
 
 def main() -> None:
     """Measure the job that the command line describes."""
@@ -24,14 +29,17 @@ def main() -> None:
     result = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
+    _die_with_parent()
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
-    runner.argparser.add_argument("--scenario", type=int, required=True)
     runner.argparser.add_argument("--arm", required=True)
     runner.argparser.add_argument("--process", type=int, required=True)
     args = runner.parse_args()
     plan = Plan.from_json(args.plan)
-    scenario = plan.scenarios[args.scenario]
+    (scenario,) = plan.scenarios
+    if plan.cpu is not None:
+        # Before the workload is built, so that its memory is this core's own.
+        os.sched_setaffinity(0, {plan.cpu})
     load = os.getloadavg()[0]
 
     workload = create_workload(scenario, plan.protocol.iterations, worker_seed(plan, args.process))
@@ -61,6 +69,12 @@ def main() -> None:
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
+
+
+def _die_with_parent() -> None:
+    """Have the kernel kill this process when the one that waits for it is gone."""
+    with contextlib.suppress(OSError, AttributeError):
+        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

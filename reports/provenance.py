@@ -44,14 +44,19 @@ def _where(results: Results) -> str:
 
 def _code(results: Results) -> str:
     field = results.metadata.get
-    revision = str(field("stepbench_revision", "unknown"))[:12]
-    dirty = " with local changes" if field("stepbench_dirty") else ""
+    # More than one where a measurement was carried on with after a change.
+    revisions = dict.fromkeys(map(_revision, _runs(results)))
     peak = max((run.get("mem_max_rss", 0) for run in _runs(results)), default=0)
     return (
-        f"stepbench {field('stepbench_version', '?')}, revision {revision}{dirty}; "
+        f"stepbench {field('stepbench_version', '?')}, revision {' and '.join(revisions)}; "
         f"stand-ins: provider {results.plan.provider}; "
         f"largest process {peak / 1e6:,.0f} MB."
     )
+
+
+def _revision(run: dict[str, Any]) -> str:
+    dirty = " with local changes" if run.get("stepbench_dirty") else ""
+    return str(run.get("stepbench_revision", "unknown"))[:12] + dirty
 
 
 def _how(results: Results) -> str:
@@ -63,15 +68,21 @@ def _how(results: Results) -> str:
         f"arms taking turns; a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
         f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
         f"{collector}.",
-        "A time is the median of the round medians; a speedup is the quotient of two, its interval "
-        "a 95 % Student t interval over the processes.",
+        "A time is the median of the round medians. A speedup is the geometric mean, over "
+        "processes, of the ratio of two processes that ran side by side; its interval is the 95 % "
+        "Student t interval of their logarithms.",
     ]
     steady = _growth(results)
     if steady:
         first, last = max(steady, key=lambda pair: pair[1] / pair[0])
         sentences.append(
-            "Sequences grow while they are measured: "
-            f"at most from {first:,.0f} to {last:,.0f} tokens per request."
+            f"Sequences grow by {last - first:,.0f} tokens while they are measured (the shortest "
+            f"from {first:,.0f} to {last:,.0f})."
+        )
+    if any(getattr(scenario, "boundaries", None) == "aligned" for scenario in plan.scenarios):
+        sentences.append(
+            "With aligned boundaries all requests get a new block in the same iteration; medians "
+            "show the iterations between."
         )
     if any(isinstance(scenario, TraceReplay) for scenario in plan.scenarios):
         sentences.append(

@@ -7,14 +7,20 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
+import pyperf
 
 from harness.results import MACHINE_FIELDS, Results
-from harness.statistics import Estimate, crossover, estimate
+from harness.statistics import Estimate, crossover, estimate, geometric_mean
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .provenance import provenance
 from .words import counted
+
+# One process measures at a time, so a load beyond one and a half is somebody else's.
+_BUSY_LOAD = 1.5
+# Processes of the same cell and arm do the same work.
+_FAR_APART = 1.25
 
 
 @dataclass(frozen=True)
@@ -26,8 +32,8 @@ class Cell:
         requests: mean number of requests in the batch.
         tokens: mean tokens per request over the timed iterations.
         seconds: time of an iteration by arm; arms without a finished process are missing.
-        speedups: how many times as fast as the first arm each other arm is; where either is
-            missing, so is the speedup.
+        speedups: how many times as fast as the first arm each other arm is: the geometric mean
+            of the ratios of paired processes. Without a pair there is none.
         processes: finished processes by arm.
     """
 
@@ -84,6 +90,7 @@ def summarise(results: Results) -> Summary:
     notes = [
         *_slower(plan.arms, cells),
         *_crossovers(plan.arms, cells),
+        *_noise(results, processes, cells),
         *_missing(results, cells),
     ]
     return Summary(
@@ -133,13 +140,10 @@ def _cell(
             seconds[arm] = estimate(float(figures[cell, arm]), np.log(own).tolist())
     base, speedups = arms[0], {}
     for arm in arms[1:]:
-        if base in seconds and arm in seconds:
-            # Processes of the same number ran side by side, on the same input: pair them.
-            pairs = frame.complete_processes(processes, cell, [base, arm])
-            speedups[arm] = estimate(
-                seconds[base].value / seconds[arm].value,
-                (np.log(pairs[base]) - np.log(pairs[arm])).tolist(),
-            )
+        # Processes of the same number ran side by side, on the same input: pair them.
+        pairs = frame.complete_processes(processes, cell, [base, arm])
+        if len(pairs):
+            speedups[arm] = geometric_mean((np.log(pairs[base]) - np.log(pairs[arm])).tolist())
     return Cell(
         scenario, requests, tokens, seconds, speedups, {arm: counts.get(arm, 0) for arm in arms}
     )
@@ -158,7 +162,11 @@ def _slower(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
 
 
 def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
-    """Say from which length on an arm is faster, for cells that differ in their length alone."""
+    """Say from which length on an arm is faster, for cells that differ in their length alone.
+
+    A crossover is named only between a cell where the arm is clearly slower and one where it is
+    clearly faster: a ratio that wanders around 1 crosses it by chance.
+    """
     rows: dict[SteadyDecode, list[Cell]] = {}
     for cell in cells:
         if isinstance(cell.scenario, SteadyDecode):
@@ -169,33 +177,63 @@ def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
             known = sorted(
                 (cell for cell in row if arm in cell.speedups), key=lambda cell: cell.tokens
             )
+            clear = [cell for cell in known if _is_clear(cell.speedups[arm])]
             point = crossover(
-                [cell.tokens for cell in known], [cell.speedups[arm].value for cell in known]
+                [cell.tokens for cell in clear], [cell.speedups[arm].value for cell in clear]
             )
+            words = [counted(kind.requests, "request"), kind.manager.upper(), *kind.settings()]
+            where = f"With {', '.join(words)}: "
             if point is not None:
-                words = [
-                    counted(kind.requests, "request"),
-                    kind.manager.upper(),
-                    *kind.settings(),
-                ]
                 notes.append(
-                    f"Crossover with {', '.join(words)}: `{arm}` and `{arms[0]}` take the same "
-                    f"time at about {point:,.0f} tokens per request; {_clearly_faster(arm, known)}."
+                    f"{where}crossover, `{arm}` and `{arms[0]}` take the same time at about "
+                    f"{point:,.0f} tokens per request."
+                )
+            elif len(known) > 1 and len(clear) < len(known):
+                lengths = [_length(cell) for cell in known if cell not in clear]
+                notes.append(
+                    f"{where}no clear difference between `{arm}` and `{arms[0]}` at "
+                    f"{', '.join(lengths)} tokens per request."
                 )
     return notes
 
 
-def _clearly_faster(arm: str, cells: list[Cell]) -> str:
-    """Say at which of ``cells``, ascending in length, an arm's whole interval is above 1."""
-    faster = [cell.speedups[arm].low > 1 for cell in cells]
-    if not any(faster):
-        return f"`{arm}` is clearly faster at no measured length"
-    if faster[-1]:
-        slower = [index for index, is_faster in enumerate(faster) if not is_faster]
-        first = cells[slower[-1] + 1 if slower else 0]
-        return f"`{arm}` is clearly faster from {first.tokens:,.0f} on"
-    lengths = [cell.tokens for cell, is_faster in zip(cells, faster, strict=True) if is_faster]
-    return f"`{arm}` is clearly faster at {', '.join(f'{length:,.0f}' for length in lengths)} only"
+def _is_clear(speedup: Estimate) -> bool:
+    return speedup.low > 1 or speedup.high < 1
+
+
+def _length(cell: Cell) -> str:
+    scenario = cell.scenario
+    return f"{scenario.tokens if isinstance(scenario, SteadyDecode) else cell.tokens:,.0f}"
+
+
+def _noise(results: Results, processes: pd.DataFrame, cells: tuple[Cell, ...]) -> list[str]:
+    """Say what makes the figures doubtful: other work on the machine, processes that disagree."""
+    notes = []
+    loads = [
+        float(load)
+        for _, run in results.runs()
+        for load in (run.get_metadata().get("load_avg_1min", 0), _load_start(run))
+    ]
+    if max(loads) > _BUSY_LOAD:
+        notes.append(
+            f"Busy machine: the load went up to {max(loads):.1f} while one process measured. Other "
+            "work makes iterations longer, and those that copy much more so than others: measure "
+            "again on a quiet machine."
+        )
+    doubtful = []
+    for cell in cells:
+        for arm in cell.seconds:
+            own = frame.complete_processes(processes, cell.scenario.name, [arm])[arm]
+            if own.max() > _FAR_APART * own.min():
+                factor = own.max() / own.min()
+                doubtful.append(f"{cell.scenario.name} with `{arm}` (by a factor of {factor:.2f})")
+    if doubtful:
+        notes.append(f"Noisy: processes of the same cell differ, {', '.join(doubtful)}.")
+    return notes
+
+
+def _load_start(run: pyperf.Run) -> float:
+    return float(run.get_metadata()["stepbench_load_start"])
 
 
 def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
@@ -210,9 +248,8 @@ def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
                 gaps.append(f"{scenario.name} with `{arm}` ({count} of {wanted} processes)")
     if not gaps:
         return []
-    return [
-        f"Incomplete: {', '.join(gaps)}. `--resume {shlex.quote(str(results.path))}` carries on."
-    ]
+    resume = f"--resume {shlex.quote(str(results.path))}"
+    return [f"Incomplete: {', '.join(gaps)}. `{resume}` carries on."]
 
 
 def is_open(interval: Estimate) -> bool:

@@ -40,12 +40,16 @@ def _print_all(summaries: Sequence[Summary], console: Console) -> None:
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
         for column in rows.columns:
             left = column in ("Manager", "Settings")
-            table.add_column(column, justify="left" if left else "right", overflow="fold")
+            # A heading may take two lines, where the figures below it should not.
+            heading = column.replace("Tokens per ", "Tokens per\n").replace(
+                "Speedup (", "Speedup\n("
+            )
+            table.add_column(heading, justify="left" if left else "right", overflow="fold")
         for row in rows.rows:
             table.add_row(*(Text(text, style=_style(text)) for text in row))
         console.print(table)
         for text in summary.notes:
-            paragraph(text.replace("`", ""), "yellow")
+            paragraph(text.replace("`", "") + "\n", "yellow")
         paragraph(summary.provenance.replace("`", "'"), "dim")
 
 

@@ -20,7 +20,7 @@ _REFERENCE = (
 CATALOGUE: dict[str, tuple[str, tuple[SteadyDecode | TraceReplay, ...]]] = {
     "reference": ("the cells of TensorRT-LLM pull request #22092", _REFERENCE),
     "small": (
-        "few tokens, where three native calls cost more than one",
+        "few tokens, where calls weigh more than what they copy",
         tuple(
             SteadyDecode(requests=requests, tokens=tokens)
             for requests in (1, 8, 64)

@@ -56,6 +56,8 @@ class Scenario:
             elif group.sink_tokens:
                 raise InputError("sink tokens need a window: a full layer group keeps all tokens")
             _check_range("sink tokens", group.sink_tokens, 0, MAX_TOKENS)
+        if type(self.overlap) is not bool:
+            raise TypeError(f"overlap must be true or false, not {self.overlap!r}")
         if self.manager == "v1":
             if self.layer_groups != (LayerGroup(),):
                 raise InputError("layer groups need the V2 manager: V1 has one flat block space")
@@ -137,6 +139,8 @@ class TraceReplay(Scenario):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        if not isinstance(self.path, str) or "\0" in self.path:
+            raise TypeError(f"the path of a trace must be a text, not {self.path!r}")
         _check_range("maximum batch size", self.max_batch, 1, MAX_REQUESTS)
         _check_range("tokens per iteration", self.max_num_tokens, 1, MAX_TOKENS)
         generation = self.max_batch * (1 + self.draft_tokens)

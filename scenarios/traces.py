@@ -43,6 +43,8 @@ def read_trace(path: str | Path) -> list[TraceRow]:
     reader = readers.get(path.suffix)
     if reader is None:
         raise InputError(f"{path}: a trace is a .csv (Azure) or a .jsonl (Mooncake) file")
+    if path.exists() and not path.is_file() and not path.is_dir():
+        raise InputError(f"{path}: a pipe or a device, not a file")
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             rows = [_row(path, line, prompt, output) for line, prompt, output in reader(path, file)]

@@ -211,14 +211,14 @@ def check_feasible(
     Raises:
         InputError: the trace cannot be read or is too short, or the memory would not do.
     """
-    if isinstance(scenario, TraceReplay):
-        fast_forward(scenario, read_trace(scenario.path), iterations, seed)
     needed = peak_bytes(scenario, iterations)
     if needed > available:
         raise InputError(
             f"{scenario.name} would not fit the memory: it needs up to "
             f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available"
         )
+    if isinstance(scenario, TraceReplay):
+        fast_forward(scenario, read_trace(scenario.path), iterations, seed)
 
 
 def _create_manager(

@@ -4,14 +4,15 @@ import shlex
 import sys
 from dataclasses import replace
 from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
 import click
 
-from harness.arms import check_arms
+from harness.arms import check_arms, split_arms
 from harness.isolated import Event, measure
-from harness.machine import available_memory, choose_cpu, describe, lock_cpu, lock_file
+from harness.machine import available_memory, choose_cpu, describe, keep_off, lock_cpu, lock_file
 from harness.plan import DEFAULT, QUICK, Plan, check_distinct, worker_seed
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
 from harness.revision import own_revision
@@ -21,8 +22,12 @@ from scenarios.workload import check_feasible
 
 from . import __version__
 from .cli import FOUND, INTERRUPTED
+from .messages import program, say
 from .options import chosen_format, format_options, print_summaries
 from .progress import MeasuringProgress
+
+# A worker that takes a day hangs.
+_LONGEST_TIMEOUT = 86_400
 
 # Options that say how to show, not what to measure: all that may stand beside --resume.
 _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout"}
@@ -74,11 +79,17 @@ _SETTINGS = (
     default="full-copy,incremental",
     show_default=True,
     metavar="LIST",
-    help="Arms; the others are compared with the first.",
+    help="Arms, or all; the others are compared with the first.",
 )
 @click.option("--quick", is_flag=True, help="Fewer processes, one round in each: a first look.")
-@click.option("--processes", type=click.IntRange(1, 1000), help="Processes per cell and arm.")
-@click.option("--rounds", type=click.IntRange(1, 1000), help="Rounds of 15 samples per process.")
+@click.option(
+    "--processes",
+    type=click.IntRange(1, 1000),
+    help="Processes per cell and arm.  [default: 4, quick 3]",
+)
+@click.option(
+    "--rounds", type=click.IntRange(1, 1000), help="Rounds of 15 samples.  [default: 9, quick 1]"
+)
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
 @click.option(
@@ -132,29 +143,39 @@ def command(
       stepbench speedup --resume results/speedup.json
     """
     chosen = chosen_format(style, as_json)
-    resumed = None
+    if timeout is not None and not timeout <= _LONGEST_TIMEOUT:  # Nor not a number.
+        raise click.UsageError(f"--timeout must be at most {_LONGEST_TIMEOUT:,} seconds")
     if resume is not None:
         _check_alone(ctx)
-        resumed, file = load(resume), resume
-        check_same_machine(resumed)
-        plan = resumed.plan
-        check_writable(file, force=True)
-    else:
-        plan = _plan(**options)
-        file = output or Path("results") / f"speedup-{datetime.now():%Y%m%d-%H%M%S}.json"
-        check_writable(file, force=force)
-    _check_plan(plan)
-    code, kept = _measure(plan, file, resumed, timeout=timeout, quiet=quiet)
+    plan = None if resume is not None else _plan(**options)
+    file = resume or output or _unused_file()
+    # Held from before the file is looked at until it is complete, so that two runs cannot both
+    # find it free, or carry on with the same half.
+    with lock_file(file):
+        resumed = None
+        if plan is None:
+            resumed = load(file)
+            check_same_machine(resumed)
+            plan = resumed.plan
+        _check_plan(plan)
+        check_writable(file, force=force or resume is not None)
+        code, kept = _measure(plan, file, resumed, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
     print_summaries([file], chosen)
     if not quiet:
-        print(
-            f"stepbench: samples kept in {file}; as Markdown: "
-            f"stepbench report {shlex.quote(str(file))} --format markdown",
-            file=sys.stderr,
+        say(
+            f"samples kept in {file}; as Markdown: "
+            f"{program()} report {shlex.quote(str(file))} --format markdown"
         )
     return code
+
+
+def _unused_file() -> Path:
+    """Return a dated file that does not exist, even if a second is too short for two runs."""
+    stem = f"speedup-{datetime.now():%Y%m%d-%H%M%S}"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(file for name in names if not (file := Path("results") / f"{name}.json").exists())
 
 
 def _plan(
@@ -177,10 +198,7 @@ def _plan(
     source = Source(**{name: options[name] for name in Source.__dataclass_fields__})
     scenarios, left_out = select(source, settings)
     if left_out:
-        print(
-            f"stepbench: left out {', '.join(left_out)}: layer groups and page backends are V2's",
-            file=sys.stderr,
-        )
+        say(f"left out {', '.join(left_out)}: layer groups and page backends are V2's")
     protocol = QUICK if quick else DEFAULT
     if processes is not None:
         protocol = replace(protocol, processes=processes)
@@ -188,7 +206,7 @@ def _plan(
         protocol = replace(protocol, rounds=rounds)
     return Plan(
         scenarios=tuple(scenarios),
-        arms=tuple(split("arms", arms)),
+        arms=split_arms(arms),
         protocol=protocol,
         seed=seed,
         cpu=choose_cpu(cpu),
@@ -223,14 +241,20 @@ def _measure(
             kept += 1
         progress.show(event)
 
-    with lock_cpu(plan.cpu), lock_file(file), MeasuringProgress(todo, quiet=quiet) as progress:
+    with (
+        lock_cpu(plan.cpu),
+        keep_off(plan.cpu),
+        MeasuringProgress(todo, quiet=quiet) as progress,
+    ):
         try:
             failures = measure(plan, done, report, timeout)
         except KeyboardInterrupt:
             failures = None
     if failures is None:
-        print(f"stepbench: interrupted; {_kept(kept, plan, file)}", file=sys.stderr)
+        say(f"interrupted; {_kept(kept, plan, file)}")
         return INTERRUPTED, kept
+    if not kept:
+        say("no process finished, so there is nothing to keep")
     return FOUND if failures else 0, kept
 
 
@@ -239,7 +263,7 @@ def _kept(kept: int, plan: Plan, file: Path) -> str:
         return "no process had finished, so there is nothing to keep"
     return (
         f"{kept} of {len(plan.jobs())} processes are kept in {file}; carry on with: "
-        f"stepbench speedup --resume {shlex.quote(str(file))}"
+        f"{program()} speedup --resume {shlex.quote(str(file))}"
     )
 
 

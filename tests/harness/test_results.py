@@ -171,6 +171,18 @@ def test_a_failing_write_leaves_the_old_file_alone(
     assert list(tmp_path.iterdir()) == [file]
 
 
+def test_who_reads_while_it_is_written_reads_one_or_the_other(tmp_path: Path):
+    file = tmp_path / "results.json"
+    first, second, *_ = PLAN.jobs()
+    writer = ResultsWriter(file, PLAN, {})
+    writer.add(make_benchmark(first))
+    content = file.read_text()
+    with file.open() as opened_before:
+        writer.add(make_benchmark(second))
+        assert opened_before.read() == content
+    assert file.read_text() != content
+
+
 def test_a_folder_that_is_gone_is_one_clear_line(tmp_path: Path):
     file = tmp_path / "gone/results.json"
     suite = pyperf.BenchmarkSuite([make_benchmark(PLAN.jobs()[0])])

@@ -39,6 +39,7 @@ def test_the_terminal_format_is_a_ruled_table():
     write([make_summary()], "terminal", file)
 
     text = file.getvalue()
-    assert "Requests   Tokens per request" in text
+    assert "Requests" in text
+    assert "Tokens per" in text
     assert "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 20 in text
     assert "|" not in text

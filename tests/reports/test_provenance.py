@@ -70,7 +70,8 @@ def test_it_says_how(write_results: WriteResults, gc: bool, cpu: int | None, fac
 
     assert "in 4 processes of its own" in text
     assert "10 warm-up iterations, then 9 rounds of 15," in text
-    assert "95 % Student t interval over the processes" in text
+    assert "geometric mean, over processes, of the ratio of two processes" in text
+    assert "95 % Student t interval of their logarithms" in text
     assert "Seed 4711." in text
     assert text.endswith("Repeat with `stepbench speedup --cells '2x64' --seed 4711`.")
     for fact in facts:
@@ -169,7 +170,10 @@ def test_growth_is_told_for_the_cell_that_grew_most(write_results: WriteResults)
 
     text = provenance(results)
 
-    assert "at most from 75 to 209 tokens per request." in text
+    assert (
+        "Sequences grow by 134 tokens while they are measured (the shortest from 75 to 209)."
+        in text
+    )
     assert "trace" not in text
 
 

@@ -166,11 +166,11 @@ def test_a_scenario_beyond_the_memory_is_refused_with_what_it_needs():
     assert 1.3 < float(found[1]) < 4.0
 
 
-def test_a_trace_is_checked_for_its_length_before_the_memory(write_trace: WriteTrace):
+def test_a_trace_is_checked_for_its_length_once_the_memory_would_do(write_trace: WriteTrace):
     scenario = TraceReplay(path=write_trace([(8, 3)] * 10), max_batch=2)
 
     with pytest.raises(InputError, match="its 10 requests keep a batch of 2 steady for 10 iter"):
-        check_feasible(scenario, 11, "0", 0)
+        check_feasible(scenario, 11, "0", 10**9)
     with pytest.raises(InputError, match=r"^v2-trace=trace-batch=2 would not fit the memory: "):
         check_feasible(scenario, 10, "0", 0)
     check_feasible(scenario, 10, "0", 10**9)
