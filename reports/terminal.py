@@ -37,7 +37,8 @@ def _print_all(summaries: Sequence[Summary], console: Console) -> None:
         if len(summaries) > 1:
             paragraph(summary.file, "bold")
         rows = speedup_table(summary)
-        table = Table(box=box.SIMPLE_HEAD, pad_edge=False)
+        # Narrow gaps: the columns have to fit 80 characters.
+        table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for column in rows.columns:
             left = column in ("Manager", "Settings")
             # A heading may take two lines, where the figures below it should not.
