@@ -157,7 +157,7 @@ def test_the_collector_runs_in_the_worker_if_asked(notes: Path):
     measure(make_plan("look", gc=True, processes=1), (), lambda _: None)
     (file,) = notes.glob("look-*")
     seen = [json.loads(line) for line in file.read_text().splitlines()]
-    assert {one["gc"] for one in seen} == {True}
+    assert {(one["gc"], one["frozen"]) for one in seen} == {(True, False)}
 
 
 def test_the_default_timeout_grows_with_the_work():
