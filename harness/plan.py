@@ -38,6 +38,7 @@ class Protocol:
         return self.warmups + self.values
 
 
+# Of processes, rounds and the like: beyond it a slip of the hand, or a damaged file.
 MAX_COUNT = 1000
 
 DEFAULT = Protocol()

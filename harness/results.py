@@ -118,12 +118,13 @@ def load(path: str | Path) -> Results:
     try:
         plan = Plan.from_json(str(metadata["stepbench_plan"]))
         results = Results(path, plan, suite, metadata)
-        complete = all(_is_complete(run, plan) for _, run in results.runs())
-        complete &= len(results.runs()) == sum(bench.get_nrun() for bench in suite)
+        runs = results.runs()
+        complete = all(_is_complete(run, plan) for _, run in runs)
+        complete &= len(runs) == sum(bench.get_nrun() for bench in suite)
         suite.get_dates()
     except (InputError, KeyError, TypeError, ValueError, OverflowError) as error:
         raise InputError(f"{path}: damaged: {error}") from None
-    if not complete or not results.runs():
+    if not complete or not runs:
         raise InputError(f"{path}: damaged: its runs are not those of its plan")
     return results
 

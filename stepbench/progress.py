@@ -1,7 +1,7 @@
 """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from types import TracebackType
 from typing import Self
 
@@ -10,6 +10,7 @@ from rich.progress import (
     BarColumn,
     MofNCompleteColumn,
     Progress,
+    ProgressColumn,
     TextColumn,
     TimeRemainingColumn,
 )
@@ -22,7 +23,55 @@ from .messages import say
 _SECONDS_BETWEEN_LINES = 10.0
 
 
-class CountingProgress:
+class _ShownProgress:
+    """What the two kinds have in common: a bar on a terminal, elsewhere a line now and then.
+
+    Args:
+        description: what stands before the bar.
+        total: number of things to be done.
+        rest: the column that says how long the rest will take; it may show the field ``left``.
+        quiet: show nothing.
+    """
+
+    def __init__(self, description: str, total: int, rest: ProgressColumn, *, quiet: bool) -> None:
+        self._total = total
+        self._started = self._last_line = time.monotonic()
+        console = Console(stderr=True)
+        self._bar = Progress(
+            TextColumn("{task.description}"),
+            BarColumn(),
+            MofNCompleteColumn(),
+            rest,
+            console=console,
+            transient=True,
+            disable=quiet or not console.is_terminal,
+        )
+        self._lines = not quiet and not console.is_terminal
+        self._task = self._bar.add_task(description, total=total, left="")
+
+    def __enter__(self) -> Self:
+        # Older versions of rich print something even if the bar is not shown.
+        if not self._bar.disable:
+            self._bar.start()
+        return self
+
+    def __exit__(
+        self,
+        _type: type[BaseException] | None,
+        _value: BaseException | None,
+        _traceback: TracebackType | None,
+    ) -> None:
+        if not self._bar.disable:
+            self._bar.stop()
+
+    def _tell_now_and_then(self, line: Callable[[], str]) -> None:
+        now = time.monotonic()
+        if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
+            self._last_line = now
+            say(line())
+
+
+class CountingProgress(_ShownProgress):
     """Counts things of a known number.
 
     Args:
@@ -32,47 +81,23 @@ class CountingProgress:
     """
 
     def __init__(self, total: int, what: str, *, quiet: bool) -> None:
-        self._total = total
+        super().__init__(what, total, TimeRemainingColumn(), quiet=quiet)
         self._what = what
         self._done = 0
-        console = Console(stderr=True)
-        self._lines = not quiet and not console.is_terminal
-        self._started = self._last_line = time.monotonic()
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TimeRemainingColumn(),
-            console=console,
-            transient=True,
-            disable=quiet or not console.is_terminal,
-        )
-        self._task = self._bar.add_task(what, total=total)
-
-    def __enter__(self) -> Self:
-        _start(self._bar)
-        return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _value: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        _stop(self._bar)
 
     def add(self, count: int) -> None:
         """Note that ``count`` more are done."""
         self._done += count
         self._bar.update(self._task, completed=self._done)
-        now = time.monotonic()
-        if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
-            self._last_line = now
-            left = (now - self._started) * (self._total - self._done) / self._done
-            say(f"{self._done:,} of {self._total:,} {self._what} done, about {left:.0f} s left")
+        self._tell_now_and_then(self._line)
+
+    def _line(self) -> str:
+        spent = time.monotonic() - self._started
+        left = spent * (self._total - self._done) / self._done
+        return f"{self._done:,} of {self._total:,} {self._what} done, about {left:.0f} s left"
 
 
-class MeasuringProgress:
+class MeasuringProgress(_ShownProgress):
     """Shows which job runs, how many are done and how long the rest will take.
 
     Args:
@@ -81,43 +106,23 @@ class MeasuringProgress:
     """
 
     def __init__(self, jobs: Sequence[Job], *, quiet: bool) -> None:
+        column = TextColumn("{task.fields[left]}")
+        super().__init__("starting", len(jobs), column, quiet=quiet)
         self._left = list(jobs)
-        self._total = len(jobs)
         self._spent: dict[str, list[float]] = {}
-        self._started = self._last_line = time.monotonic()
-        console = Console(stderr=True)
-        self._bar = Progress(
-            TextColumn("{task.description}"),
-            BarColumn(),
-            MofNCompleteColumn(),
-            TextColumn("{task.fields[left]}"),
-            console=console,
-            transient=True,
-            disable=quiet or not console.is_terminal,
-        )
-        self._lines = not quiet and not console.is_terminal
-        self._task = self._bar.add_task("starting", total=self._total, left="")
 
     def __enter__(self) -> Self:
-        _start(self._bar)
+        super().__enter__()
         if self._lines:
-            self._print(f"{self._total} processes to run")
+            say(f"{self._total} processes to run")
         return self
-
-    def __exit__(
-        self,
-        _type: type[BaseException] | None,
-        _value: BaseException | None,
-        _traceback: TracebackType | None,
-    ) -> None:
-        _stop(self._bar)
 
     def show(self, event: Event) -> None:
         """Take in an event of ``harness.isolated.measure``."""
         if event.error is not None:
             # The arm of this cell is given up: its other jobs will not come.
             self._left = [job for job in self._left if job.benchmark != event.job.benchmark]
-            self._print(f"{event.error}")  # Even if quiet: this is no progress.
+            self._print(str(event.error))  # Even if quiet: this is no progress.
         elif event.benchmark is None:
             self._started = time.monotonic()
             self._bar.update(self._task, description=event.job.benchmark)
@@ -127,10 +132,9 @@ class MeasuringProgress:
             self._left.remove(event.job)
         done = self._total - len(self._left)
         self._bar.update(self._task, completed=done, left=self._remaining())
-        now = time.monotonic()
-        if self._lines and now - self._last_line > _SECONDS_BETWEEN_LINES:
-            self._last_line = now
-            self._print(f"{done} of {self._total} processes done, {self._remaining()}")
+        self._tell_now_and_then(
+            lambda: f"{done} of {self._total} processes done, {self._remaining()}"
+        )
 
     def remaining_seconds(self) -> float | None:
         """Return the seconds that the jobs left will take; None while nothing is known.
@@ -155,14 +159,3 @@ class MeasuringProgress:
             say(line)
         else:
             self._bar.console.print(f"stepbench: {line}", markup=False, highlight=False)
-
-
-def _start(bar: Progress) -> None:
-    """Start a bar that is shown; older versions of rich print something even if it is not."""
-    if not bar.disable:
-        bar.start()
-
-
-def _stop(bar: Progress) -> None:
-    if not bar.disable:
-        bar.stop()

@@ -13,7 +13,7 @@ import click
 from harness.arms import check_arms, split_arms
 from harness.isolated import Event, measure
 from harness.machine import available_memory, choose_cpu, describe, keep_off, lock_cpu, lock_file
-from harness.plan import DEFAULT, QUICK, Plan, check_distinct, worker_seed
+from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
 from harness.revision import own_revision
 from scenarios.scenario import parse_layer_group
@@ -84,11 +84,13 @@ _SETTINGS = (
 @click.option("--quick", is_flag=True, help="Fewer processes, one round in each: a first look.")
 @click.option(
     "--processes",
-    type=click.IntRange(1, 1000),
+    type=click.IntRange(1, MAX_COUNT),
     help="Processes per cell and arm.  [default: 4, quick 3]",
 )
 @click.option(
-    "--rounds", type=click.IntRange(1, 1000), help="Rounds of 15 samples.  [default: 9, quick 1]"
+    "--rounds",
+    type=click.IntRange(1, MAX_COUNT),
+    help="Rounds of 15 samples.  [default: 9, quick 1]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
