@@ -22,7 +22,8 @@ _BYTES_PER_TOKEN = 84
 _BYTES_PER_KEPT_TOKEN = 40
 # A page costs a slot in the table and one in the pool, and list entries on its way to the arm.
 _BYTES_PER_PAGE = 200
-# Interpreter, pyperf and the objects of a request, measured with --cells 1x1 and 10000x1.
+# Interpreter, pyperf and the objects of a request, with room to spare: with --cells 1x1 and 10000x1
+# the provenance of a table named 30 and 53 MB, on CPython 3.11.
 _BYTES_PER_PROCESS = 40_000_000
 _BYTES_PER_REQUEST = 6_000
 
