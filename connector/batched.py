@@ -5,9 +5,8 @@ native side is paid for once an iteration and not several times a request. Outpu
 in the same order as elsewhere.
 
 What the native side would have to offer: ``get_batch_updates`` of the KV cache manager, which takes
-the requests with what is known of each and returns what is new. There is no call per request left
-that a consumer could patch: ``update_and_build_data`` here builds the data of one request from
-such an update.
+the requests with what is known of each and returns what is new, in parallel lists. Nothing is left
+that is called once a request: ``update_and_build_data`` has no counterpart here.
 """
 
 from .data import RequestData, SchedulerOutput
@@ -16,10 +15,14 @@ from .interfaces import (
     ExtendedKVCacheManager,
     KVCacheManagerV2,
     LlmRequest,
+    LlmRequestState,
     ScheduledRequests,
 )
 from .log import warning_once
-from .page_range import schedule_of
+
+# Looked up once: a member of an enum class costs several dictionary lookups.
+_CONTEXT_INIT = LlmRequestState.CONTEXT_INIT
+_DISAGG_GENERATION_TRANS_IN_PROGRESS = LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS
 
 
 class KvCacheConnectorSchedulerOutputRequest:
@@ -31,58 +34,6 @@ class KvCacheConnectorSchedulerOutputRequest:
         self.block_hashes: list[int] = []
         self.num_blocks = 0
         self.num_tokens = 0
-
-    def update_and_build_data(
-        self, req: LlmRequest, update: tuple[int, list[int], list[list[int]]]
-    ) -> RequestData:
-        """Return the data of a V2 ``update`` of ``req``, and remember it as reported."""
-        num_tokens, new_tokens, by_layer_group = update
-        self.num_tokens += len(new_tokens)
-        self.num_blocks += len(by_layer_group[0])
-        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
-        if req.kv_cache_retention_config is not None:
-            warning_once(
-                "the V2 KV cache manager honours no retention config: priorities stay unset",
-                key="v2-retention-config-ignored",
-            )
-        return RequestData(
-            req.request_id,
-            new_tokens,
-            by_layer_group[0] if len(by_layer_group) == 1 else [],
-            computed_position,
-            num_scheduled_tokens,
-            [],
-            None,
-            req.cache_salt,
-            by_layer_group,
-        )
-
-    def update_and_build_data_v1(
-        self,
-        req: LlmRequest,
-        update: tuple[int, list[int], list[int], int, list[int]],
-        kv_cache_manager: ExtendedKVCacheManager,
-    ) -> RequestData:
-        """Return the data of a V1 ``update`` of ``req``, and remember it as reported."""
-        num_tokens, new_tokens, new_block_ids, valid, new_hashes = update
-        self.num_tokens += len(new_tokens)
-        self.num_blocks += len(new_block_ids)
-        self.block_hashes[valid:] = new_hashes
-        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
-        priorities: list[int] | None = None
-        if req.kv_cache_retention_config is not None:
-            priorities = list(map(kv_cache_manager.get_priority_by_block_id, new_block_ids))
-        return RequestData(
-            req.request_id,
-            new_tokens,
-            new_block_ids,
-            computed_position,
-            num_scheduled_tokens,
-            self.block_hashes.copy(),
-            priorities,
-            req.cache_salt,
-            [],
-        )
 
 
 class KvCacheConnectorSchedulerOutputManager:
@@ -152,6 +103,7 @@ class KvCacheConnectorSchedulerOutputManager:
         requests: list[LlmRequest],
         kv_cache_manager: ExtendedKVCacheManager | KVCacheManagerV2,
     ) -> list[RequestData]:
+        """Return the data of all requests, and remember it as reported."""
         states = []
         for req in requests:
             state = self.requests.get(req.request_id)
@@ -159,26 +111,96 @@ class KvCacheConnectorSchedulerOutputManager:
                 state = self.requests[req.request_id] = KvCacheConnectorSchedulerOutputRequest()
             states.append(state)
         if isinstance(kv_cache_manager, KVCacheManagerV2):
-            updates = kv_cache_manager.get_batch_updates(
-                requests, [(state.num_tokens, state.num_blocks) for state in states]
+            return _build_v2(requests, states, kv_cache_manager)
+        return _build_v1(requests, states, kv_cache_manager)
+
+
+def _build_v2(
+    requests: list[LlmRequest],
+    states: list[KvCacheConnectorSchedulerOutputRequest],
+    kv_cache_manager: KVCacheManagerV2,
+) -> list[RequestData]:
+    lengths, tokens, pages = kv_cache_manager.get_batch_updates(
+        requests, [state.num_tokens for state in states], [state.num_blocks for state in states]
+    )
+    data = []
+    for req, state, num_tokens, new_tokens, by_layer_group in zip(
+        requests, states, lengths, tokens, pages, strict=True
+    ):
+        state.num_tokens += len(new_tokens)
+        state.num_blocks += len(by_layer_group[0])
+        req_state = req.state
+        if req_state is _CONTEXT_INIT or req_state is _DISAGG_GENERATION_TRANS_IN_PROGRESS:
+            computed_position = req.context_current_position
+            num_scheduled_tokens = min(req.context_remaining_length, req.context_chunk_size)
+        else:
+            computed_position = num_tokens - 1
+            draft_tokens = req.py_draft_tokens
+            num_scheduled_tokens = 1 if draft_tokens is None else 1 + len(draft_tokens)
+        if req.kv_cache_retention_config is not None:
+            warning_once(
+                "the V2 KV cache manager honours no retention config: priorities stay unset",
+                key="v2-retention-config-ignored",
             )
-            return [
-                state.update_and_build_data(req, update)
-                for state, req, update in zip(states, requests, updates, strict=True)
-            ]
-        v1_updates = kv_cache_manager.get_batch_updates(
-            requests,
-            [
-                (
-                    state.num_tokens,
-                    state.num_blocks,
-                    len(state.block_hashes),
-                    state.block_hashes[-1] if state.block_hashes else 0,
-                )
-                for state in states
-            ],
+        data.append(
+            RequestData(
+                req.request_id,
+                new_tokens,
+                by_layer_group[0] if len(by_layer_group) == 1 else [],
+                computed_position,
+                num_scheduled_tokens,
+                [],
+                None,
+                req.cache_salt,
+                by_layer_group,
+            )
         )
-        return [
-            state.update_and_build_data_v1(req, update, kv_cache_manager)
-            for state, req, update in zip(states, requests, v1_updates, strict=True)
-        ]
+    return data
+
+
+def _build_v1(
+    requests: list[LlmRequest],
+    states: list[KvCacheConnectorSchedulerOutputRequest],
+    kv_cache_manager: ExtendedKVCacheManager,
+) -> list[RequestData]:
+    updates = kv_cache_manager.get_batch_updates(
+        requests,
+        [state.num_tokens for state in states],
+        [state.num_blocks for state in states],
+        [len(state.block_hashes) for state in states],
+        [state.block_hashes[-1] if state.block_hashes else 0 for state in states],
+    )
+    data = []
+    for req, state, num_tokens, new_tokens, new_block_ids, valid, new_hashes in zip(
+        requests, states, *updates, strict=True
+    ):
+        state.num_tokens += len(new_tokens)
+        state.num_blocks += len(new_block_ids)
+        hashes = state.block_hashes
+        if new_hashes or valid < len(hashes):
+            hashes[valid:] = new_hashes
+        req_state = req.state
+        if req_state is _CONTEXT_INIT or req_state is _DISAGG_GENERATION_TRANS_IN_PROGRESS:
+            computed_position = req.context_current_position
+            num_scheduled_tokens = min(req.context_remaining_length, req.context_chunk_size)
+        else:
+            computed_position = num_tokens - 1
+            draft_tokens = req.py_draft_tokens
+            num_scheduled_tokens = 1 if draft_tokens is None else 1 + len(draft_tokens)
+        priorities: list[int] | None = None
+        if req.kv_cache_retention_config is not None:
+            priorities = list(map(kv_cache_manager.get_priority_by_block_id, new_block_ids))
+        data.append(
+            RequestData(
+                req.request_id,
+                new_tokens,
+                new_block_ids,
+                computed_position,
+                num_scheduled_tokens,
+                hashes.copy(),
+                priorities,
+                req.cache_salt,
+                [],
+            )
+        )
+    return data

@@ -124,17 +124,21 @@ class KVCacheManagerV2:
         raise NotImplementedError
 
     def get_batch_updates(
-        self, requests: Sequence[LlmRequest], seen: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, list[int], list[list[int]]]]:
+        self,
+        requests: Sequence[LlmRequest],
+        num_tokens: Sequence[int],
+        num_blocks: Sequence[int],
+    ) -> tuple[list[int], list[list[int]], list[list[list[int]]]]:
         """What is new about all requests of a batch, in one call.
 
         Args:
             requests: the requests.
-            seen: tokens and blocks of each that are known already.
+            num_tokens: how many tokens of each are known already.
+            num_blocks: how many blocks of each are.
 
         Returns:
-            For each request its length, its tokens past those seen and, per layer group, its page
-            indices past those seen.
+            Three lists with an entry for each request: its length, its tokens past those known,
+            and per layer group its page indices past those known.
         """
         raise NotImplementedError
 
@@ -166,17 +170,25 @@ class ExtendedKVCacheManager(KVCacheManager, Protocol):
         """
 
     def get_batch_updates(
-        self, requests: Sequence[LlmRequest], seen: Sequence[tuple[int, int, int, int]]
-    ) -> list[tuple[int, list[int], list[int], int, list[int]]]:
+        self,
+        requests: Sequence[LlmRequest],
+        num_tokens: Sequence[int],
+        num_blocks: Sequence[int],
+        num_hashes: Sequence[int],
+        last_hashes: Sequence[int],
+    ) -> tuple[list[int], list[list[int]], list[list[int]], list[int], list[list[int]]]:
         """What is new about all requests of a batch, in one call.
 
         Args:
             requests: the requests.
-            seen: tokens, blocks and hashes of each that are known already, and the last hash.
+            num_tokens: how many tokens of each are known already.
+            num_blocks: how many blocks of each are.
+            num_hashes: how many hashes of each are.
+            last_hashes: the last of those hashes; anything where there is none.
 
         Returns:
-            For each request its length, its tokens and block ids past those seen, and what
-            ``get_block_hashes_after`` returns.
+            Five lists with an entry for each request: its length, its tokens and its block ids
+            past those known, and the two values of ``get_block_hashes_after``.
         """
 
 

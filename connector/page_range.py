@@ -17,9 +17,12 @@ from .interfaces import (
     LlmRequest,
     LlmRequestState,
     ScheduledRequests,
-    get_draft_token_length,
 )
 from .log import warning_once
+
+# Looked up once: a member of an enum class costs several dictionary lookups.
+_CONTEXT_INIT = LlmRequestState.CONTEXT_INIT
+_DISAGG_GENERATION_TRANS_IN_PROGRESS = LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS
 
 
 class KvCacheConnectorSchedulerOutputRequest:
@@ -40,7 +43,14 @@ class KvCacheConnectorSchedulerOutputRequest:
         self.num_tokens += len(new_tokens)
         by_layer_group = kv_cache_manager.get_page_indices_range(req, self.num_blocks)
         self.num_blocks += len(by_layer_group[0])
-        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
+        state = req.state
+        if state is _CONTEXT_INIT or state is _DISAGG_GENERATION_TRANS_IN_PROGRESS:
+            computed_position = req.context_current_position
+            num_scheduled_tokens = min(req.context_remaining_length, req.context_chunk_size)
+        else:
+            computed_position = num_tokens - 1
+            draft_tokens = req.py_draft_tokens
+            num_scheduled_tokens = 1 if draft_tokens is None else 1 + len(draft_tokens)
         if req.kv_cache_retention_config is not None:
             warning_once(
                 "the V2 KV cache manager honours no retention config: priorities stay unset",
@@ -52,8 +62,10 @@ class KvCacheConnectorSchedulerOutputRequest:
             by_layer_group[0] if len(by_layer_group) == 1 else [],
             computed_position,
             num_scheduled_tokens,
-            cache_salt=req.cache_salt,
-            new_block_ids_by_layer_group=by_layer_group,
+            [],
+            None,
+            req.cache_salt,
+            by_layer_group,
         )
 
 
@@ -80,8 +92,16 @@ class KvCacheConnectorSchedulerOutputRequestV1:
         valid, new_hashes = kv_cache_manager.get_block_hashes_after(
             req, len(hashes), hashes[-1] if hashes else 0
         )
-        hashes[valid:] = new_hashes
-        computed_position, num_scheduled_tokens = schedule_of(req, num_tokens)
+        if new_hashes or valid < len(hashes):
+            hashes[valid:] = new_hashes
+        state = req.state
+        if state is _CONTEXT_INIT or state is _DISAGG_GENERATION_TRANS_IN_PROGRESS:
+            computed_position = req.context_current_position
+            num_scheduled_tokens = min(req.context_remaining_length, req.context_chunk_size)
+        else:
+            computed_position = num_tokens - 1
+            draft_tokens = req.py_draft_tokens
+            num_scheduled_tokens = 1 if draft_tokens is None else 1 + len(draft_tokens)
         priorities: list[int] | None = None
         if req.kv_cache_retention_config is not None:
             priorities = list(map(kv_cache_manager.get_priority_by_block_id, new_block_ids))
@@ -91,9 +111,10 @@ class KvCacheConnectorSchedulerOutputRequestV1:
             new_block_ids,
             computed_position,
             num_scheduled_tokens,
-            block_hashes=hashes.copy(),
-            priorities=priorities,
-            cache_salt=req.cache_salt,
+            hashes.copy(),
+            priorities,
+            req.cache_salt,
+            [],
         )
 
 
@@ -170,20 +191,3 @@ class KvCacheConnectorSchedulerOutputManager:
         """Forget a request whose allocation was destroyed: its replay is reported as new."""
         self.requests.pop(request_id, None)
         self.external_loads.pop(request_id, None)
-
-
-def schedule_of(req: LlmRequest, num_tokens: int) -> tuple[int, int]:
-    """Return the computed position and the number of scheduled tokens of a request.
-
-    Args:
-        req: the request.
-        num_tokens: its length.
-    """
-    if req.state in (
-        LlmRequestState.CONTEXT_INIT,
-        LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS,
-    ):
-        return req.context_current_position, min(
-            req.context_remaining_length, req.context_chunk_size
-        )
-    return num_tokens - 1, 1 + get_draft_token_length(req)

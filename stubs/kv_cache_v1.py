@@ -9,7 +9,7 @@ from hashlib import blake2b
 from connector import interfaces
 
 from .pages import PagePool
-from .request import DEFAULT_PRIORITY, LlmRequest
+from .request import DEFAULT_PRIORITY, LlmRequest, own
 
 
 class _Sequence:
@@ -73,18 +73,28 @@ class KVCacheManager:
     def get_batch_updates(
         self,
         requests: Sequence[interfaces.LlmRequest],
-        seen: Sequence[tuple[int, int, int, int]],
-    ) -> list[tuple[int, list[int], list[int], int, list[int]]]:
-        """Return each request's length and its tokens, block ids and hashes past those seen."""
-        updates = []
-        for request, (num_tokens, num_blocks, count, last) in zip(requests, seen, strict=True):
-            length = request.get_num_tokens(0)
-            tokens = request.get_tokens_range(0, num_tokens, length)
-            blocks = self.get_cache_indices_range(request, num_blocks)
-            updates.append(
-                (length, tokens, blocks, *self.get_block_hashes_after(request, count, last))
-            )
-        return updates
+        num_tokens: Sequence[int],
+        num_blocks: Sequence[int],
+        num_hashes: Sequence[int],
+        last_hashes: Sequence[int],
+    ) -> tuple[list[int], list[list[int]], list[list[int]], list[int], list[list[int]]]:
+        """Return lengths, new tokens and blocks, valid and new hashes of all requests."""
+        lengths = []
+        tokens = []
+        blocks = []
+        valid = []
+        hashes = []
+        for request, known_tokens, known_blocks, known_hashes, last_hash in zip(
+            own(requests), num_tokens, num_blocks, num_hashes, last_hashes, strict=True
+        ):
+            length, new_tokens = request.tokens_after(known_tokens)
+            lengths.append(length)
+            tokens.append(new_tokens)
+            blocks.append(self._sequences[request.request_id].blocks[known_blocks:].tolist())
+            still_valid, new_hashes = self.get_block_hashes_after(request, known_hashes, last_hash)
+            valid.append(still_valid)
+            hashes.append(new_hashes)
+        return lengths, tokens, blocks, valid, hashes
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""
@@ -128,10 +138,13 @@ class KVCacheManager:
         sequence = self._sequences[request.request_id]
         hashes = sequence.hashes
         size = self.tokens_per_block
-        num_full = min(request.get_num_tokens(0) // size, len(sequence.blocks))
-        for ordinal in range(len(hashes), num_full):
-            tokens = request.get_tokens_range(0, ordinal * size, (ordinal + 1) * size)
-            parent = hashes[-1] if ordinal else 0
+        num_full = request.get_num_tokens(0) // size
+        if num_full > len(sequence.blocks):
+            num_full = len(sequence.blocks)
+        while len(hashes) < num_full:
+            begin = len(hashes) * size
+            tokens = request.get_tokens_range(0, begin, begin + size)
+            parent = hashes[-1] if hashes else 0
             digest = blake2b(struct.pack(f"<Q{size}i", parent, *tokens), digest_size=8).digest()
             hashes.append(int.from_bytes(digest, "little"))
         return hashes, num_full

@@ -13,7 +13,7 @@ from typing import Literal
 from connector import interfaces
 
 from .pages import PagePool
-from .request import LlmRequest
+from .request import LlmRequest, own
 
 BAD_PAGE_INDEX = -1
 
@@ -204,15 +204,23 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         return page_indices
 
     def get_batch_updates(
-        self, requests: Sequence[interfaces.LlmRequest], seen: Sequence[tuple[int, int]]
-    ) -> list[tuple[int, list[int], list[list[int]]]]:
-        """Return each request's length, new tokens and new pages past those seen."""
-        updates = []
-        for request, (num_tokens, num_blocks) in zip(requests, seen, strict=True):
-            length = request.get_num_tokens(0)
-            tokens = request.get_tokens_range(0, num_tokens, length)
-            updates.append((length, tokens, self.get_page_indices_range(request, num_blocks)))
-        return updates
+        self,
+        requests: Sequence[interfaces.LlmRequest],
+        num_tokens: Sequence[int],
+        num_blocks: Sequence[int],
+    ) -> tuple[list[int], list[list[int]], list[list[list[int]]]]:
+        """Return the lengths, the new tokens and the new pages of all requests."""
+        lengths = []
+        tokens = []
+        pages = []
+        for request, known_tokens, known_blocks in zip(
+            own(requests), num_tokens, num_blocks, strict=True
+        ):
+            length, new_tokens = request.tokens_after(known_tokens)
+            lengths.append(length)
+            tokens.append(new_tokens)
+            pages.append(self.get_page_indices_range(request, known_blocks))
+        return lengths, tokens, pages
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""

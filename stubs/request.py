@@ -10,8 +10,9 @@ from __future__ import annotations
 from array import array
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, overload
+from typing import TYPE_CHECKING, cast, overload
 
+from connector import interfaces
 from connector.interfaces import LlmRequestState
 
 if TYPE_CHECKING:
@@ -143,6 +144,15 @@ class LlmRequest:
             end = n
         return tokens[begin:end].tolist()
 
+    def tokens_after(self, begin: int) -> tuple[int, list[int]]:
+        """Return the length of the first beam, and its tokens from ``begin`` on as a new list.
+
+        No call of upstream's: the stand-ins' managers read tokens this way, as native code does,
+        without the binding's checks.
+        """
+        tokens = self._beams[0]
+        return len(tokens), tokens[begin:].tolist()
+
     def get_tokens_view(self, beam: int) -> NDArray[np.int32]:
         """Return a read-only int32 view without a copy; do not use it after ``add_new_token``.
 
@@ -229,3 +239,8 @@ class LlmRequest:
             return self._beams[beam]
         except IndexError:
             raise IndexError(f"beam {beam} is outside [0, {len(self._beams)})") from None
+
+
+def own(requests: Sequence[interfaces.LlmRequest]) -> Sequence[LlmRequest]:
+    """Return ``requests`` as what they are where a native manager gets them: native requests."""
+    return cast("Sequence[LlmRequest]", requests)

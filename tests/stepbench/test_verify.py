@@ -29,20 +29,17 @@ def test_one_run_as_json_and_the_coverage_as_a_table(run_here: Run):
 
 
 def test_a_wrong_arm_ends_in_a_finding(run_here: Run, monkeypatch: pytest.MonkeyPatch):
-    # The reference says what is right: against another one, the right arm is the wrong one.
-    monkeypatch.setattr(
-        "connector.page_range.schedule_of", lambda _req, num_tokens: (num_tokens, 1)
-    )
+    monkeypatch.setattr("connector.incremental.get_draft_token_length", lambda _req: 0)
 
-    ran = run_here("verify", "page-range", "--runs", "5", "--jobs", "1", "-q")
+    ran = run_here("verify", "incremental", "--runs", "5", "--jobs", "1", "-q")
 
     assert ran.code == 1
-    assert ran.out.startswith("Different: `page-range` departs from `full-copy` in run 0 of seed 0")
-    assert "Repeat with `stepbench verify page-range --against full-copy --seed 0 --run 0`." in (
+    assert ran.out.startswith("Different: `incremental` departs from `full-copy` in run 0 of seed 0")
+    assert "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0`." in (
         ran.out
     )
     document = json.loads(
-        run_here("verify", "page-range", "--run", "0", "--jobs", "1", "-q", "--json").out
+        run_here("verify", "incremental", "--run", "0", "--jobs", "1", "-q", "--json").out
     )
     assert document["same"] is False
     assert document["difference"]["run"] == 0

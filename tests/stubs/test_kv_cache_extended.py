@@ -28,7 +28,8 @@ def test_a_range_of_pages_is_the_rest_of_the_masked_lists(backend: str):
         for begin in range(12):
             expected = [indices[begin:] for indices in whole]
             assert manager.get_page_indices_range(request, begin) == expected
-            assert manager.get_batch_updates([request], [(18, begin)]) == [(20, [18, 19], expected)]
+            updates = manager.get_batch_updates([request, request], [18, 21], [begin, 0])
+            assert updates == ([20, 20], [[18, 19], []], [expected, whole])
 
 
 def test_ranges_of_v1_are_the_rest_of_its_lists():
@@ -49,6 +50,12 @@ def test_ranges_of_v1_are_the_rest_of_its_lists():
     # Another hash, or more hashes than there are full blocks: nothing of the chain holds.
     assert manager.get_block_hashes_after(request, 3, hashes[2] + 1) == (0, hashes)
     assert manager.get_block_hashes_after(request, 5, hashes[3]) == (0, hashes)
-    assert manager.get_batch_updates([request], [(7, 4, 2, hashes[1])]) == [
-        (9, [7, 8], blocks[4:], 2, hashes[2:])
-    ]
+    assert manager.get_batch_updates(
+        [request, request], [7, 0], [4, 0], [2, 1], [hashes[1], hashes[1]]
+    ) == (
+        [9, 9],
+        [[7, 8], list(range(9))],
+        [blocks[4:], blocks],
+        [2, 0],
+        [hashes[2:], hashes],
+    )
