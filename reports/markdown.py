@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .summary import Summary, machines_note
-from .table import speedup_table
+from .table import is_words, speedup_table
 
 
 def render(summaries: Sequence[Summary]) -> str:
@@ -18,10 +18,7 @@ def render(summaries: Sequence[Summary]) -> str:
             "\n".join(
                 [
                     _row(table.columns),
-                    # Texts of a cell, such as its settings, read better from the left.
-                    _row(
-                        [":---" if c in ("Manager", "Settings") else "---:" for c in table.columns]
-                    ),
+                    _row([":---" if is_words(column) else "---:" for column in table.columns]),
                     *map(_row, table.rows),
                 ]
             )

@@ -3,6 +3,7 @@
 from datetime import datetime
 from typing import Any
 
+from harness.arms import FLOOR
 from harness.results import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -72,6 +73,11 @@ def _how(results: Results) -> str:
         "processes, of the ratio of two processes that ran side by side; its interval is the 95 % "
         "Student t interval of their logarithms.",
     ]
+    if FLOOR in plan.arms:
+        sentences.append(
+            f"`{FLOOR}` is no arm but the bare cost of building the output objects; x floor is an "
+            "arm's time over the floor's, from the same pairs of processes as a speedup."
+        )
     steady = _growth(results)
     if steady:
         first, last = max(steady, key=lambda pair: pair[1] / pair[0])

@@ -16,7 +16,10 @@ from .summary import Cell, Summary, machines_note
 def render_json(summaries: Sequence[Summary]) -> str:
     """Return one JSON document: per file its machine, cells, notes and provenance.
 
-    Times are in seconds. An interval that one process cannot give is null.
+    Times are in seconds. Per cell, ``speedup`` says by arm how many times as fast as the base it
+    is, the first arm that is not the floor; ``times_floor`` how many times the floor's time it
+    takes, and nothing where the floor was not measured. An interval that one process cannot give
+    is null.
     """
     document = {
         "warning": machines_note(summaries),
@@ -36,7 +39,12 @@ def render_json(summaries: Sequence[Summary]) -> str:
 
 
 def render_csv(summaries: Sequence[Summary]) -> str:
-    """Return one row per file, cell and arm; times in seconds, the speedup over the first arm."""
+    """Return one row per file, cell and arm.
+
+    Columns: ``seconds`` is the time, ``speedup`` how many times as fast as the first arm that is
+    not the floor, ``times_floor`` how many times the floor's time; with ``_low`` and ``_high``
+    for the interval. What there is not, such as a speedup of the floor, is blank.
+    """
     rows = [
         {
             "file": summary.file,
@@ -50,6 +58,7 @@ def render_csv(summaries: Sequence[Summary]) -> str:
             "processes": cell.processes[arm],
             **_columns("seconds", cell.seconds.get(arm)),
             **_columns("speedup", cell.speedups.get(arm)),
+            **_columns("times_floor", cell.times_floor.get(arm)),
         }
         for summary in summaries
         for cell in summary.cells
@@ -67,6 +76,7 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "processes": cell.processes,
         "seconds": {arm: _interval(value) for arm, value in cell.seconds.items()},
         "speedup": {arm: _interval(value) for arm, value in cell.speedups.items()},
+        "times_floor": {arm: _interval(value) for arm, value in cell.times_floor.items()},
     }
 
 

@@ -2,13 +2,14 @@
 
 import math
 import shlex
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
 import pandas as pd
 import pyperf
 
+from harness.arms import FLOOR
 from harness.results import MACHINE_FIELDS, Results
 from harness.statistics import Estimate, crossover, estimate, geometric_mean
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -32,8 +33,10 @@ class Cell:
         requests: mean number of requests in the batch.
         tokens: mean tokens per request over the timed iterations.
         seconds: time of an iteration by arm; arms without a finished process are missing.
-        speedups: how many times as fast as the first arm each other arm is: the geometric mean
-            of the ratios of paired processes. Without a pair there is none.
+        speedups: how many times as fast as the base (see ``proper_arms``) each other arm is: the
+            geometric mean of the ratios of paired processes. Without a pair there is none.
+        times_floor: how many times the floor's time each arm takes, of pairs with the floor in
+            the same way. Empty where the floor was not measured.
         processes: finished processes by arm.
     """
 
@@ -42,6 +45,7 @@ class Cell:
     tokens: float
     seconds: dict[str, Estimate]
     speedups: dict[str, Estimate]
+    times_floor: dict[str, Estimate]
     processes: dict[str, int]
 
 
@@ -52,7 +56,7 @@ class Summary:
     Attributes:
         file: its path.
         machine: what names the machine and its Python.
-        arms: the arms; the first is what the others are compared with.
+        arms: the arms as they were asked for, the floor among them where it was.
         cells: the cells that have at least one finished process, in the order of the plan.
         notes: sentences that a reader must not miss.
         provenance: one paragraph with everything that is needed to repeat the measurement.
@@ -87,9 +91,10 @@ def summarise(results: Results) -> Summary:
         for scenario in plan.scenarios
         if scenario.name in measured
     )
+    arms = proper_arms(plan.arms)
     notes = [
-        *_slower(plan.arms, cells),
-        *_crossovers(plan.arms, cells),
+        *_slower(arms, cells),
+        *_crossovers(arms, cells),
         *_noise(results, processes, cells),
         *_missing(results, cells),
     ]
@@ -101,6 +106,14 @@ def summarise(results: Results) -> Summary:
         notes=tuple(notes),
         provenance=provenance(results),
     )
+
+
+def proper_arms(arms: Sequence[str]) -> tuple[str, ...]:
+    """Return the arms without the floor, which is none. The first of them is the base.
+
+    The base is what the others are compared with.
+    """
+    return tuple(arm for arm in arms if arm != FLOOR)
 
 
 def machines_note(summaries: Iterable[Summary]) -> str | None:
@@ -138,15 +151,27 @@ def _cell(
         if counts.get(arm):
             own = frame.complete_processes(processes, cell, [arm])[arm]
             seconds[arm] = estimate(float(figures[cell, arm]), np.log(own).tolist())
-    base, speedups = arms[0], {}
-    for arm in arms[1:]:
-        # Processes of the same number ran side by side, on the same input: pair them.
-        pairs = frame.complete_processes(processes, cell, [base, arm])
-        if len(pairs):
-            speedups[arm] = geometric_mean((np.log(pairs[base]) - np.log(pairs[arm])).tolist())
+    proper = proper_arms(arms)
+    speedups = {arm: _ratio(processes, cell, proper[0], arm) for arm in proper[1:]}
+    times_floor = {arm: _ratio(processes, cell, arm, FLOOR) for arm in proper}
     return Cell(
-        scenario, requests, tokens, seconds, speedups, {arm: counts.get(arm, 0) for arm in arms}
+        scenario,
+        requests,
+        tokens,
+        seconds,
+        {arm: ratio for arm, ratio in speedups.items() if ratio},
+        {arm: ratio for arm, ratio in times_floor.items() if ratio},
+        {arm: counts.get(arm, 0) for arm in arms},
     )
+
+
+def _ratio(processes: pd.DataFrame, cell: str, above: str, below: str) -> Estimate | None:
+    """Return how many times the time of ``below`` the arm ``above`` takes; None without a pair."""
+    # Processes of the same number ran side by side, on the same input: pair them.
+    pairs = frame.complete_processes(processes, cell, [above, below])
+    if not len(pairs):
+        return None
+    return geometric_mean((np.log(pairs[above]) - np.log(pairs[below])).tolist())
 
 
 def _slower(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:

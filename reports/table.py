@@ -2,10 +2,19 @@
 
 from dataclasses import dataclass
 
+from harness.arms import FLOOR
 from harness.statistics import Estimate
 from scenarios.scenario import SteadyDecode
 
-from .summary import Cell, Summary, is_open
+from .summary import Cell, Summary, is_open, proper_arms
+
+# Columns of words, which read from the left; figures stand on the right.
+_WORDS = ("Manager", "Settings", "Arm")
+_SPEEDUP = "Speedup (95 % interval)"
+_TIMES_FLOOR = "x floor (95 % interval)"
+# What the arm that others are compared with is to itself.
+_ITSELF = "1"
+_UNKNOWN = "not measured"
 
 
 @dataclass(frozen=True)
@@ -15,39 +24,85 @@ class Table:
     Attributes:
         columns: the headings.
         rows: the texts, as many in each row as there are columns.
+        rows_per_cell: how many rows in succession belong to one cell.
     """
 
     columns: tuple[str, ...]
     rows: tuple[tuple[str, ...], ...]
+    rows_per_cell: int = 1
 
 
 def speedup_table(summary: Summary) -> Table:
-    """Return the table of a summary: the cell, a time for each arm, a speedup for all but one.
+    """Return the table of a summary.
+
+    Up to two arms have one row a cell: the cell, a time for each arm, the speedup of the second.
+    More of them, or the floor among them, have a row for each cell and arm.
 
     Manager and settings have columns of their own where the cells differ in them.
     """
+    if len(summary.arms) > 2 or FLOOR in summary.arms:
+        return _by_arm(summary)
+    return _by_cell(summary)
+
+
+def is_words(column: str) -> bool:
+    """Return whether a column with this heading holds words, and no figures."""
+    return column in _WORDS
+
+
+def _by_cell(summary: Summary) -> Table:
+    head, cells = _cells(summary)
+    columns = (*head, *summary.arms, *([_SPEEDUP] if len(summary.arms) > 1 else []))
+    rows = [
+        (
+            *texts,
+            *(_time(cell, arm) for arm in summary.arms),
+            *(_speedup(cell, arm) for arm in summary.arms[1:]),
+        )
+        for cell, texts in zip(summary.cells, cells, strict=True)
+    ]
+    return Table(columns, tuple(rows))
+
+
+def _by_arm(summary: Summary) -> Table:
+    """Return one row per cell and arm; what tells the cell stands in the first row of it alone.
+
+    A column of ratios is left out where there is nothing to compare: no second arm beside the
+    floor, or no arm beside it at all.
+    """
+    head, cells = _cells(summary)
+    arms, proper = summary.arms, proper_arms(summary.arms)
+    with_speedup = len(proper) > 1
+    with_floor = FLOOR in arms and len(arms) > 1
+    columns = [*head, "Arm", "Time"]
+    columns += [_SPEEDUP] if with_speedup else []
+    columns += [_TIMES_FLOOR] if with_floor else []
+    rows = []
+    for cell, texts in zip(summary.cells, cells, strict=True):
+        for arm in arms:
+            row = [*(texts if arm == arms[0] else [""] * len(texts)), arm, _time(cell, arm)]
+            row += [_speedup_over(proper[0], cell, arm)] if with_speedup else []
+            row += [_times_floor(cell, arm)] if with_floor else []
+            rows.append(tuple(row))
+    return Table(tuple(columns), tuple(rows), rows_per_cell=len(arms))
+
+
+def _cells(summary: Summary) -> tuple[list[str], list[list[str]]]:
+    """Return the headings of the columns that tell the cell, and their texts for each cell."""
     settings = [" ".join(cell.scenario.settings()) for cell in summary.cells]
     managers = {cell.scenario.manager for cell in summary.cells}
     with_manager = managers != {"v2"}
     with_settings = any(settings)
-    base, *others = summary.arms
     columns = ["Requests", "Tokens per request"]
     columns += ["Manager"] if with_manager else []
     columns += ["Settings"] if with_settings else []
-    columns += [base, *others]
-    if len(others) == 1:
-        columns.append("Speedup (95 % interval)")
-    else:
-        columns += [f"{arm}: speedup (95 % interval)" for arm in others]
     rows = []
     for cell, words in zip(summary.cells, settings, strict=True):
         row = [f"{cell.requests:,.0f}", _tokens(cell)]
         row += [cell.scenario.manager.upper()] if with_manager else []
         row += [words] if with_settings else []
-        row += [_time(cell, arm) for arm in summary.arms]
-        row += [_speedup(cell, arm) for arm in others]
-        rows.append(tuple(row))
-    return Table(tuple(columns), tuple(rows))
+        rows.append(row)
+    return columns, rows
 
 
 def format_time(seconds: float) -> str:
@@ -59,14 +114,21 @@ def format_time(seconds: float) -> str:
 
 def format_speedup(speedup: Estimate) -> str:
     """Return a speedup with its interval, and a word where it is none."""
+    text = format_ratio(speedup)
     if is_open(speedup):
-        return f"{_digits(speedup.value)}x (one process: no interval)"
-    text = f"{_digits(speedup.value)}x ({_digits(speedup.low)} to {_digits(speedup.high)})"
+        return text
     if speedup.high < 1:
         return f"{text} slower"
     if speedup.low <= 1:
         return f"{text} no clear difference"
     return text
+
+
+def format_ratio(ratio: Estimate) -> str:
+    """Return a ratio with its interval, without a judgement."""
+    if is_open(ratio):
+        return f"{_digits(ratio.value)}x (one process: no interval)"
+    return f"{_digits(ratio.value)}x ({_digits(ratio.low)} to {_digits(ratio.high)})"
 
 
 def _digits(value: float) -> str:
@@ -82,8 +144,22 @@ def _tokens(cell: Cell) -> str:
 
 
 def _time(cell: Cell, arm: str) -> str:
-    return format_time(cell.seconds[arm].value) if arm in cell.seconds else "not measured"
+    return format_time(cell.seconds[arm].value) if arm in cell.seconds else _UNKNOWN
 
 
 def _speedup(cell: Cell, arm: str) -> str:
-    return format_speedup(cell.speedups[arm]) if arm in cell.speedups else "not measured"
+    return format_speedup(cell.speedups[arm]) if arm in cell.speedups else _UNKNOWN
+
+
+def _speedup_over(base: str, cell: Cell, arm: str) -> str:
+    if arm == FLOOR:
+        return ""  # It is no arm that could be put in the place of another.
+    if arm == base and arm in cell.seconds:
+        return _ITSELF
+    return _speedup(cell, arm)
+
+
+def _times_floor(cell: Cell, arm: str) -> str:
+    if arm == FLOOR and arm in cell.seconds:
+        return _ITSELF
+    return format_ratio(cell.times_floor[arm]) if arm in cell.times_floor else _UNKNOWN

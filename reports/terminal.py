@@ -9,7 +9,7 @@ from rich.table import Table
 from rich.text import Text
 
 from .summary import Summary, machines_note
-from .table import speedup_table
+from .table import is_words, speedup_table
 
 
 def print_summaries(summaries: Sequence[Summary], file: TextIO) -> None:
@@ -40,14 +40,15 @@ def _print_all(summaries: Sequence[Summary], console: Console) -> None:
         # Narrow gaps: the columns have to fit 80 characters.
         table = Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
         for column in rows.columns:
-            left = column in ("Manager", "Settings")
             # A heading may take two lines, where the figures below it should not.
-            heading = column.replace("Tokens per ", "Tokens per\n").replace(
-                "Speedup (", "Speedup\n("
+            heading = column.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
+            table.add_column(
+                heading, justify="left" if is_words(column) else "right", overflow="fold"
             )
-            table.add_column(heading, justify="left" if left else "right", overflow="fold")
-        for row in rows.rows:
-            table.add_row(*(Text(text, style=_style(text)) for text in row))
+        for number, row in enumerate(rows.rows, start=1):
+            # A gap after the rows of a cell, unless each row is one.
+            last = rows.rows_per_cell > 1 and number % rows.rows_per_cell == 0
+            table.add_row(*(Text(text, style=_style(text)) for text in row), end_section=last)
         console.print(table)
         for text in summary.notes:
             paragraph(text.replace("`", "") + "\n", "yellow")

@@ -79,7 +79,7 @@ _SETTINGS = (
     default="full-copy,incremental",
     show_default=True,
     metavar="LIST",
-    help="Arms, or all; the others are compared with the first.",
+    help="Arms, or all: the ladder and the floor. The others are compared with the first.",
 )
 @click.option("--quick", is_flag=True, help="Fewer processes, one round in each: a first look.")
 @click.option(

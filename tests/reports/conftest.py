@@ -84,6 +84,7 @@ def make_cell(
     seconds: Mapping[str, float],
     speedups: Mapping[str, tuple[float, float, float]],
     *,
+    times_floor: Mapping[str, tuple[float, float, float]] | None = None,
     requests: float = 2.0,
     tokens: float = 65.0,
 ) -> Cell:
@@ -94,6 +95,7 @@ def make_cell(
         tokens=tokens,
         seconds={arm: Estimate(value, value / 2, value * 2) for arm, value in seconds.items()},
         speedups={arm: Estimate(*values) for arm, values in speedups.items()},
+        times_floor={arm: Estimate(*values) for arm, values in (times_floor or {}).items()},
         processes=dict.fromkeys(seconds, 3),
     )
 

@@ -59,6 +59,25 @@ def test_every_row_has_as_many_cells_as_the_heading():
     assert _cells(table[1]) == ["---:", "---:", ":---", ":---", "---:", "---:", "---:"]
 
 
+def test_several_arms_have_a_row_each_with_words_on_the_left():
+    v1 = SteadyDecode(requests=2, tokens=64, manager="v1", overlap=True)
+    cell = make_cell(
+        v1, TIMES | {"floor": 1e-5}, FASTER, times_floor={"incremental": (40.0, 39.0, 41.0)}
+    )
+    arms = ("full-copy", "incremental", "floor")
+
+    (table,) = _tables(render([make_summary(cell, arms=arms)]))
+
+    assert table == [
+        "| Requests | Tokens per request | Manager | Settings | Arm | Time "
+        "| Speedup (95 % interval) | x floor (95 % interval) |",
+        "| ---: | ---: | :--- | :--- | :--- | ---: | ---: | ---: |",
+        "| 2 | 64 | V1 | overlap | full-copy | 2.00 ms | 1 | not measured |",
+        "|  |  |  |  | incremental | 0.40 ms | 5.00x (4.50 to 5.50) | 40.0x (39.0 to 41.0) |",
+        "|  |  |  |  | floor | 10.0 us |  | 1 |",
+    ]
+
+
 def test_signs_that_mean_something_to_markdown_are_shown_as_they_are():
     cell = make_cell(TraceReplay(path="/traces/a|b<script>\\d.csv"), TIMES, FASTER)
 

@@ -177,6 +177,22 @@ def test_growth_is_told_for_the_cell_that_grew_most(write_results: WriteResults)
     assert "trace" not in text
 
 
+@pytest.mark.parametrize("arms", [("full-copy", "incremental", "floor"), ("floor", "full-copy")])
+def test_it_says_what_the_floor_is(write_results: WriteResults, arms: tuple[str, ...]):
+    text = provenance(write_results(make_plan(arms=arms), ONE))
+
+    assert (
+        "`floor` is no arm but the bare cost of building the output objects; x floor is an arm's "
+        "time over the floor's, from the same pairs of processes as a speedup. "
+    ) in text
+
+
+def test_without_the_floor_it_is_not_explained(write_results: WriteResults):
+    text = provenance(write_results(make_plan(arms=("full-copy", "batched", "incremental")), ONE))
+
+    assert "floor" not in text
+
+
 def test_a_trace_has_its_own_sentence_and_no_growth(write_results: WriteResults):
     text = provenance(write_results(make_plan(TRACE), ONE))
 

@@ -56,6 +56,7 @@ def test_json_has_every_figure_unrounded():
             "high": 125.99999999999,
         }
     }
+    assert cell["times_floor"] == {}
 
 
 def test_the_interval_of_one_process_is_null_and_the_document_valid(write_results: WriteResults):
@@ -106,6 +107,9 @@ def test_csv_has_a_row_for_each_file_cell_and_arm():
         "speedup",
         "speedup_low",
         "speedup_high",
+        "times_floor",
+        "times_floor_low",
+        "times_floor_high",
     ]
     assert list(frame["file"]) == ["results.json"] * 2 + ["b, c.json"] * 2
     assert list(frame["hostname"]) == ["box"] * 4
@@ -123,6 +127,46 @@ def test_csv_has_a_row_for_each_file_cell_and_arm():
     assert frame["speedup"].dropna().tolist() == [123.456789012345, 0.5]
     assert frame["speedup_low"].dropna().tolist() == [120.000000000001]
     assert frame["speedup_high"].dropna().tolist() == [125.99999999999]
+    # No floor was measured.
+    assert frame["times_floor"].isna().all()
+
+
+LADDER = make_summary(
+    make_cell(
+        SCENARIO,
+        {"floor": 1e-5, "full-copy": 2e-3, "incremental": 1e-3},
+        {"incremental": (2.0, 1.9, 2.1)},
+        times_floor={
+            "full-copy": (200.000000000001, 190.0, 210.0),
+            "incremental": (100.0, 0.0, math.inf),
+        },
+    ),
+    arms=("floor", "full-copy", "incremental"),
+)
+
+
+def test_json_has_how_many_times_the_floor_each_arm_takes():
+    (cell,) = json.loads(render_json([LADDER]))["results"][0]["cells"]
+
+    assert cell["times_floor"] == {
+        "full-copy": {"value": 200.000000000001, "low": 190.0, "high": 210.0},
+        "incremental": {"value": 100.0, "low": None, "high": None},
+    }
+    assert cell["speedup"] == {"incremental": {"value": 2.0, "low": 1.9, "high": 2.1}}
+    assert cell["seconds"]["floor"]["value"] == 1e-5
+
+
+def test_csv_has_how_many_times_the_floor_each_arm_takes():
+    frame = pd.read_csv(io.StringIO(render_csv([LADDER]))).set_index("arm")
+
+    assert list(frame.index) == ["floor", "full-copy", "incremental"]
+    assert frame["times_floor"].dropna().to_dict() == {
+        "full-copy": 200.000000000001,
+        "incremental": 100.0,
+    }
+    assert frame["times_floor_low"].dropna().to_dict() == {"full-copy": 190.0}
+    assert frame["times_floor_high"].dropna().to_dict() == {"full-copy": 210.0}
+    assert frame["speedup"].dropna().to_dict() == {"incremental": 2.0}
 
 
 def test_csv_leaves_blank_what_was_not_measured():

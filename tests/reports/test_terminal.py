@@ -27,6 +27,36 @@ SUMMARY = make_summary(
     provenance=f"Measured {'somewhere ' * 40}. Repeat with `stepbench speedup --cells '2x64'`.",
 )
 
+LADDER_TIMES = {"full-copy": 2e-3, "page-growth": 4e-4, "floor": 2e-5}
+LADDER = make_summary(
+    *(
+        make_cell(
+            SteadyDecode(requests=64, tokens=tokens, manager="v1"),
+            LADDER_TIMES,
+            {"page-growth": (5.0, 4.5, 5.5)},
+            times_floor={"full-copy": (100.0, 95.0, 105.0), "page-growth": (20.0, 19.0, 21.0)},
+            requests=64.0,
+        )
+        for tokens in (2048, 131_072)
+    ),
+    arms=tuple(LADDER_TIMES),
+    provenance="Measured.",
+)
+LADDER_TEXT = """
+           Tokens per                                              Speedup               x floor
+ Requests     request  Manager  Arm             Time       (95 % interval)       (95 % interval)
+ RULE
+       64       2,048  V1       full-copy    2.00 ms                     1    100x (95.0 to 105)
+                                page-growth  0.40 ms  5.00x (4.50 to 5.50)  20.0x (19.0 to 21.0)
+                                floor        20.0 us                                           1
+
+       64     131,072  V1       full-copy    2.00 ms                     1    100x (95.0 to 105)
+                                page-growth  0.40 ms  5.00x (4.50 to 5.50)  20.0x (19.0 to 21.0)
+                                floor        20.0 us                                           1
+
+Measured.
+""".replace("RULE", "\N{BOX DRAWINGS LIGHT HORIZONTAL}" * 95)
+
 
 class Terminal(io.StringIO):
     """A file that says it is a terminal."""
@@ -124,3 +154,32 @@ def test_a_name_with_brackets_is_no_markup():
 
     assert "trace=[bold]x[red] batch=64" in text
     assert "[/b] note" in text
+
+
+@pytest.mark.parametrize("columns", [100, 140])
+def test_the_rows_of_a_cell_stand_together_and_their_words_on_the_left(
+    monkeypatch: pytest.MonkeyPatch, columns: int
+):
+    monkeypatch.setenv("COLUMNS", str(columns))
+
+    lines = [line.rstrip() for line in ESCAPE.sub("", _printed(Terminal(), LADDER)).splitlines()]
+
+    assert lines == LADDER_TEXT.splitlines()
+
+
+def test_a_cell_of_one_row_has_no_gap_after_it():
+    text = _printed(io.StringIO())
+
+    lines = text.splitlines()
+    first = next(number for number, line in enumerate(lines) if "draft=3 overlap" in line)
+    assert all(line.strip() for line in lines[first : first + 4])
+
+
+def test_a_narrow_terminal_loses_nothing_of_several_arms(monkeypatch: pytest.MonkeyPatch):
+    wide = _printed(io.StringIO(), LADDER)
+    monkeypatch.setenv("COLUMNS", "60")
+
+    narrow = ESCAPE.sub("", _printed(Terminal(), LADDER))
+
+    assert max(map(len, narrow.splitlines())) <= 60
+    assert _signs(narrow) == _signs(wide)

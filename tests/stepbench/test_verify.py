@@ -34,7 +34,9 @@ def test_a_wrong_arm_ends_in_a_finding(run_here: Run, monkeypatch: pytest.Monkey
     ran = run_here("verify", "incremental", "--runs", "5", "--jobs", "1", "-q")
 
     assert ran.code == 1
-    assert ran.out.startswith("Different: `incremental` departs from `full-copy` in run 0 of seed 0")
+    assert ran.out.startswith(
+        "Different: `incremental` departs from `full-copy` in run 0 of seed 0"
+    )
     assert "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0`." in (
         ran.out
     )
