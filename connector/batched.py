@@ -9,6 +9,8 @@ the requests with what is known of each and returns what is new, in parallel lis
 that is called once a request: ``update_and_build_data`` has no counterpart here.
 """
 
+from typing import TypeVar, cast
+
 from .data import RequestData, SchedulerOutput
 from .interfaces import (
     AsyncRequests,
@@ -26,14 +28,26 @@ _DISAGG_GENERATION_TRANS_IN_PROGRESS = LlmRequestState.DISAGG_GENERATION_TRANS_I
 
 
 class KvCacheConnectorSchedulerOutputRequest:
-    """How much of one request was reported so far. No count but that of hashes goes down."""
+    """How much of one request was reported so far. Neither count ever goes down."""
 
-    __slots__ = ("block_hashes", "num_blocks", "num_tokens")
+    __slots__ = ("num_blocks", "num_tokens")
 
     def __init__(self) -> None:
-        self.block_hashes: list[int] = []
         self.num_blocks = 0
         self.num_tokens = 0
+
+
+class KvCacheConnectorSchedulerOutputRequestV1(KvCacheConnectorSchedulerOutputRequest):
+    """The same, with the hash chain that every V1 report repeats."""
+
+    __slots__ = ("block_hashes",)
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.block_hashes: list[int] = []
+
+
+State = TypeVar("State", bound=KvCacheConnectorSchedulerOutputRequest)
 
 
 class KvCacheConnectorSchedulerOutputManager:
@@ -104,15 +118,21 @@ class KvCacheConnectorSchedulerOutputManager:
         kv_cache_manager: ExtendedKVCacheManager | KVCacheManagerV2,
     ) -> list[RequestData]:
         """Return the data of all requests, and remember it as reported."""
+        if isinstance(kv_cache_manager, KVCacheManagerV2):
+            states = self._states(requests, KvCacheConnectorSchedulerOutputRequest)
+            return _build_v2(requests, states, kv_cache_manager)
+        v1_states = self._states(requests, KvCacheConnectorSchedulerOutputRequestV1)
+        return _build_v1(requests, v1_states, kv_cache_manager)
+
+    def _states(self, requests: list[LlmRequest], new_state: type[State]) -> list[State]:
         states = []
         for req in requests:
             state = self.requests.get(req.request_id)
             if state is None:
-                state = self.requests[req.request_id] = KvCacheConnectorSchedulerOutputRequest()
+                state = self.requests[req.request_id] = new_state()
             states.append(state)
-        if isinstance(kv_cache_manager, KVCacheManagerV2):
-            return _build_v2(requests, states, kv_cache_manager)
-        return _build_v1(requests, states, kv_cache_manager)
+        # A state meets the manager that it was chosen for: an engine has one of them.
+        return cast("list[State]", states)
 
 
 def _build_v2(
@@ -160,7 +180,7 @@ def _build_v2(
 
 def _build_v1(
     requests: list[LlmRequest],
-    states: list[KvCacheConnectorSchedulerOutputRequest],
+    states: list[KvCacheConnectorSchedulerOutputRequestV1],
     kv_cache_manager: ExtendedKVCacheManager,
 ) -> list[RequestData]:
     updates = kv_cache_manager.get_batch_updates(

@@ -6,9 +6,7 @@ metadata whose names begin with ``stepbench_``.
 
 from __future__ import annotations
 
-import contextlib
 import json
-import os
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
@@ -16,8 +14,9 @@ from pathlib import Path
 
 import pyperf
 
-from scenarios.errors import InputError, MachineError
+from scenarios.errors import InputError, NoBaselineError
 
+from .files import write_atomically
 from .plan import Job, Plan
 
 FORMAT = 1
@@ -177,7 +176,7 @@ class ResultsWriter:
 
         Raises:
             InputError: the file cannot be written; it still holds what was written before.
-            MachineError: the run does not go with those that the file holds.
+            NoBaselineError: the run does not go with those that the file holds.
         """
         benchmark.update_metadata(dict(self._metadata))
         if self._suite is None:
@@ -186,8 +185,8 @@ class ResultsWriter:
             try:
                 self._suite.add_runs(benchmark)
             except ValueError as error:  # pyperf does not mix runs that differ in some fields.
-                raise MachineError(f"{self.path}: {error}") from None
-        write_atomically(self.path, self._suite)
+                raise NoBaselineError(f"{self.path}: {error}") from None
+        write_atomically(self.path, self._suite.dump)
 
 
 def check_writable(path: Path, *, force: bool) -> None:
@@ -208,36 +207,8 @@ def check_writable(path: Path, *, force: bool) -> None:
         raise InputError(f"{path.parent}: cannot be written: {error.strerror}") from None
 
 
-def write_atomically(path: Path, suite: pyperf.BenchmarkSuite) -> None:
-    """Write a suite so that ``path`` holds the old or the new one, whatever happens.
-
-    Raises:
-        InputError: the file cannot be written.
-    """
-    temporary = None
-    try:
-        with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
-        ) as file:
-            temporary = Path(file.name)
-            suite.dump(file)
-            file.flush()
-            os.fsync(file.fileno())
-        # A temporary file is the owner's alone; a result is as readable as any other file.
-        umask = os.umask(0)
-        os.umask(umask)
-        temporary.chmod(0o666 & ~umask)
-        temporary.replace(path)
-    except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
-    finally:
-        if temporary is not None:
-            with contextlib.suppress(OSError):
-                temporary.unlink(missing_ok=True)
-
-
 def check_same_machine(results: Results) -> None:
-    """Raise MachineError unless ``results`` were measured on this machine with this Python.
+    """Raise NoBaselineError unless ``results`` were measured on this machine with this Python.
 
     Only then can a measurement carry on with them.
     """
@@ -245,7 +216,7 @@ def check_same_machine(results: Results) -> None:
     for field in _RESUME_FIELDS:
         then, now = results.metadata.get(field), here.get(field)
         if then is not None and now is not None and str(then) != str(now):
-            raise MachineError(
+            raise NoBaselineError(
                 f"{results.path}: measured on another machine or Python: {field} was {then}, "
                 f"and is {now} here"
             )

@@ -2,25 +2,23 @@
 
 from __future__ import annotations
 
-import concurrent.futures
-import multiprocessing
 from collections import Counter
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import TypeVar
 
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 
-from .arms import REFERENCE, ArmFactory, RegisteredArm
+from .arms import FLOOR, REFERENCE, ArmFactory, RegisteredArm
 from .equivalence import Difference, compare_episode, shorten
-
-R = TypeVar("R")
+from .processes import spread
 
 # An ingredient that fewer of the runs reach is an error of the model ...
 LEAST_COVERAGE = 0.05
 # ... once there are enough runs for such a share to mean something.
 LEAST_RUNS_FOR_COVERAGE = 300
 _RUNS_PER_TASK = 25
+# Before a measurement: a wrong arm is found by nearly every run.
+_BRIEF_RUNS = 20
 
 # Everything that runs must reach: operations, what came of them, and settings.
 INGREDIENTS = (
@@ -149,7 +147,7 @@ def verify(
     coverage: Counter[str] = Counter()
     done = reports = 0
     failure = None
-    for tally in spread(play_runs, contest, runs, seed, jobs):
+    for tally in spread(play_runs, tasks(contest, runs, seed), jobs):
         coverage.update(tally.reached)
         done += tally.runs
         reports += tally.reports
@@ -166,6 +164,21 @@ def verify(
         failure,
         {name: coverage[name] for name in INGREDIENTS},
     )
+
+
+def verify_briefly(arms: Sequence[str]) -> Verification | None:
+    """Play a few random runs to arms that are about to be compared in speed.
+
+    Args:
+        arms: names of arms; the floor among them, which is none, is left out.
+
+    Returns:
+        What was found of the others against the first; None where there are no two of them.
+    """
+    against, *others = [name for name in arms if name != FLOOR] or [REFERENCE]
+    if not others:
+        return None
+    return verify(Contest.of(others, against), range(_BRIEF_RUNS), 0)
 
 
 def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
@@ -189,6 +202,14 @@ def count_failing(contest: Contest, runs: Sequence[int], seed: int) -> int:
     return sum(any(contest.play(episode)[0] for episode in random_run(seed, run)) for run in runs)
 
 
+def tasks(
+    contest: Contest, runs: Sequence[int], seed: int
+) -> list[tuple[Contest, Sequence[int], int]]:
+    """Return the arguments that ``play_runs`` and ``count_failing`` take, for parts of the runs."""
+    parts = [runs[i : i + _RUNS_PER_TASK] for i in range(0, len(runs), _RUNS_PER_TASK)]
+    return [(contest, part, seed) for part in parts]
+
+
 def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:
     """Return the failure of a run with its operation list shortened; None if it does not fail."""
     for episode in random_run(seed, run):
@@ -207,27 +228,3 @@ def _shortened(contest: Contest, run: int, episode: Episode, difference: Differe
 
     shortest = shorten(episode.operations, lambda operations: play(operations) is not None)
     return Failure(run, episode.setting, tuple(shortest), play(shortest) or difference)
-
-
-def spread(
-    task: Callable[[Contest, Sequence[int], int], R],
-    contest: Contest,
-    runs: Sequence[int],
-    seed: int,
-    jobs: int,
-) -> Iterator[R]:
-    """Yield what ``task`` returns for each part of ``runs``, in order, on ``jobs`` processes."""
-    parts = [runs[i : i + _RUNS_PER_TASK] for i in range(0, len(runs), _RUNS_PER_TASK)]
-    if jobs == 1 or len(parts) == 1:
-        for part in parts:
-            yield task(contest, part, seed)
-        return
-    # Spawned, not forked: this process may have threads, a progress bar's for one.
-    context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(min(jobs, len(parts)), context)
-    try:
-        futures = [pool.submit(task, contest, part, seed) for part in parts]
-        for future in futures:
-            yield future.result()
-    finally:
-        pool.shutdown(cancel_futures=True)

@@ -11,7 +11,7 @@ from scenarios.scenario import format_layer_group
 from .words import counted
 
 
-def render_text(result: Verification, *, coverage: bool) -> str:
+def render_text(result: Verification, *, coverage: bool = False) -> str:
     """Return the finding in words, and the coverage as a table if ``coverage``."""
     lines = _failure(result, result.failure) if result.failure else [_same(result)]
     for name in result.uncovered():

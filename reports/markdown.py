@@ -3,7 +3,7 @@
 from collections.abc import Sequence
 
 from .summary import Summary, machines_note
-from .table import is_words, speedup_table
+from .table import Table, is_words, speedup_table
 
 
 def render(summaries: Sequence[Summary]) -> str:
@@ -13,19 +13,16 @@ def render(summaries: Sequence[Summary]) -> str:
     for summary in summaries:
         if len(summaries) > 1:
             parts.append(f"### {_escape(summary.file)}")
-        table = speedup_table(summary)
-        parts.append(
-            "\n".join(
-                [
-                    _row(table.columns),
-                    _row([":---" if is_words(column) else "---:" for column in table.columns]),
-                    *map(_row, table.rows),
-                ]
-            )
-        )
+        parts.append(render_table(speedup_table(summary)))
         parts += summary.notes
         parts.append(summary.provenance)
     return "\n\n".join(parts) + "\n"
+
+
+def render_table(table: Table) -> str:
+    """Return a table without a line break at its end."""
+    rule = [":---" if is_words(column) else "---:" for column in table.columns]
+    return "\n".join(map(_row, [table.columns, rule, *table.rows]))
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -12,7 +12,9 @@ from .words import counted
 
 def provenance(results: Results) -> str:
     """Return one paragraph on when, where, with what and how ``results`` were measured."""
-    return " ".join([_where(results), _code(results), _how(results), _repeat(results)])
+    return " ".join(
+        [_where(results), _code(results), *_verified(results), _how(results), _repeat(results)]
+    )
 
 
 def _where(results: Results) -> str:
@@ -53,6 +55,15 @@ def _code(results: Results) -> str:
         f"stand-ins: provider {results.plan.provider}; "
         f"largest process {peak / 1e6:,.0f} MB."
     )
+
+
+def _verified(results: Results) -> list[str]:
+    if sum(arm != FLOOR for arm in results.plan.arms) < 2:
+        return []
+    runs = min(run.get("stepbench_verified_runs", 0) for run in _runs(results))
+    if not runs:
+        return ["That the arms give the same outputs was not verified."]
+    return [f"Before that, the arms gave the same outputs in {counted(runs, 'random run')}."]
 
 
 def _revision(run: dict[str, Any]) -> str:

@@ -1,15 +1,16 @@
 """The speedup table as rows of text, before any markup."""
 
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.arms import FLOOR
 from harness.statistics import Estimate
-from scenarios.scenario import SteadyDecode
+from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .summary import Cell, Summary, is_open, proper_arms
 
 # Columns of words, which read from the left; figures stand on the right.
-_WORDS = ("Manager", "Settings", "Arm")
+_WORDS = ("Manager", "Settings", "Arm", "Cells", "Call")
 _SPEEDUP = "Speedup (95 % interval)"
 _TIMES_FLOOR = "x floor (95 % interval)"
 # What the arm that others are compared with is to itself.
@@ -88,18 +89,27 @@ def _by_arm(summary: Summary) -> Table:
 
 
 def _cells(summary: Summary) -> tuple[list[str], list[list[str]]]:
-    """Return the headings of the columns that tell the cell, and their texts for each cell."""
-    settings = [" ".join(cell.scenario.settings()) for cell in summary.cells]
-    managers = {cell.scenario.manager for cell in summary.cells}
-    with_manager = managers != {"v2"}
+    return cell_columns([(cell.scenario, cell.requests, cell.tokens) for cell in summary.cells])
+
+
+def cell_columns(
+    cells: Sequence[tuple[SteadyDecode | TraceReplay, float, float]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings of the columns that tell the cell, and their texts for each cell.
+
+    Args:
+        cells: for each the scenario, the mean number of requests and of tokens per request.
+    """
+    settings = [" ".join(scenario.settings()) for scenario, _, _ in cells]
+    with_manager = {scenario.manager for scenario, _, _ in cells} != {"v2"}
     with_settings = any(settings)
     columns = ["Requests", "Tokens per request"]
     columns += ["Manager"] if with_manager else []
     columns += ["Settings"] if with_settings else []
     rows = []
-    for cell, words in zip(summary.cells, settings, strict=True):
-        row = [f"{cell.requests:,.0f}", _tokens(cell)]
-        row += [cell.scenario.manager.upper()] if with_manager else []
+    for (scenario, requests, tokens), words in zip(cells, settings, strict=True):
+        row = [f"{requests:,.0f}", _tokens(scenario, tokens)]
+        row += [scenario.manager.upper()] if with_manager else []
         row += [words] if with_settings else []
         rows.append(row)
     return columns, rows
@@ -137,10 +147,8 @@ def _digits(value: float) -> str:
     return f"{value:,.{decimals}f}"
 
 
-def _tokens(cell: Cell) -> str:
-    if isinstance(cell.scenario, SteadyDecode):
-        return f"{cell.scenario.tokens:,}"
-    return f"{cell.tokens:,.0f} (mean)"
+def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> str:
+    return f"{scenario.tokens:,}" if isinstance(scenario, SteadyDecode) else f"{mean:,.0f} (mean)"
 
 
 def _time(cell: Cell, arm: str) -> str:

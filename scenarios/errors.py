@@ -8,8 +8,8 @@ class InputError(Exception):
     """What the user gave cannot be used: exit code 2. The message names what and where."""
 
 
-class MachineError(Exception):
-    """Results of another machine, which this one has nothing to compare with: exit code 4."""
+class NoBaselineError(Exception):
+    """There is nothing to compare with: no baseline, a missing cell, another machine: exit code 4."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from scenarios.errors import InputError, MachineError, unknown
+from scenarios.errors import InputError, NoBaselineError, unknown
 
 from . import __version__
 from .messages import say
@@ -19,6 +19,7 @@ from .messages import say
 _COMMANDS = {
     "speedup": ("stepbench.speedup", "Measure the arms and print the speedup table."),
     "verify": ("stepbench.verify", "Verify that arms give the same outputs on random runs."),
+    "count": ("stepbench.count", "Count exactly what each arm does in an iteration."),
     "report": ("stepbench.report", "Print the table of stored results."),
     "list": ("stepbench.list_", "List the arms and the named scenarios."),
 }
@@ -89,7 +90,7 @@ def run(arguments: list[str]) -> int:
         return _fail(error.format_message())
     except InputError as error:
         return _fail(str(error))
-    except MachineError as error:
+    except NoBaselineError as error:
         return _fail(str(error), NOTHING_TO_COMPARE)
     except (KeyboardInterrupt, click.Abort):
         say("interrupted")

@@ -1,31 +1,136 @@
 """Options that several commands share."""
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeVar, cast
+from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
+
+from harness.machine import allowed_cpus
+from scenarios.errors import InputError
+from scenarios.scenario import SteadyDecode, TraceReplay, parse_layer_group
+from scenarios.selection import Source, select, split
+
+from .messages import say
 
 if TYPE_CHECKING:
     from reports.formats import Format
 
 F = TypeVar("F", bound=Callable[..., object])
 
+# Options that are fields of a scenario.
+_SETTINGS = (
+    "manager",
+    "tokens_per_block",
+    "page_backend",
+    "boundaries",
+    "draft_tokens",
+    "overlap",
+    "max_batch",
+    "max_num_tokens",
+)
+
+_SELECTION = (
+    click.option(
+        "--scenario", metavar="NAME", help="Named cells (stepbench list).  [default: reference]"
+    ),
+    click.option(
+        "--cells", metavar="LIST", help="Cells as REQUESTSxTOKENS, such as 16x8192,64x2048."
+    ),
+    click.option("--requests", metavar="LIST", help="With --tokens: a grid of cells."),
+    click.option(
+        "--tokens", metavar="LIST", help="With --requests: tokens per request of the grid."
+    ),
+    click.option("--trace", metavar="FILE", help="Replay a trace: Azure .csv or Mooncake .jsonl."),
+    click.option("--max-batch", type=int, help="Requests in the batch of a trace.  [default: 64]"),
+    click.option(
+        "--max-num-tokens", type=int, help="Token budget of an iteration.  [default: 8192]"
+    ),
+    click.option(
+        "--manager", type=click.Choice(["v1", "v2"]), help="KV cache manager.  [default: v2]"
+    ),
+    click.option("--tokens-per-block", type=int, help="Block size in tokens.  [default: 32]"),
+    click.option(
+        "--layer-groups",
+        metavar="LIST",
+        help="V2 layer groups, such as full,window=4096 or window=4096:sink=64.  [default: full]",
+    ),
+    click.option(
+        "--page-backend",
+        type=click.Choice(["list", "generator"]),
+        help="V2 page indices from the native or the Python backend.  [default: list]",
+    ),
+    click.option(
+        "--boundaries",
+        type=click.Choice(["aligned", "staggered"]),
+        help="Whether all requests cross block boundaries together.  [default: aligned]",
+    ),
+    click.option("--draft-tokens", type=int, help="Draft tokens per request.  [default: 0]"),
+    click.option("--overlap", is_flag=True, default=None, help="The overlap scheduler's order."),
+)
+
 FORMATS = ("terminal", "markdown", "csv", "json")
 
 
-def format_options(function: F) -> F:
-    """Add ``--format`` and ``--json``."""
-    function = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(
-        function
-    )
+def selection_options(function: F) -> F:
+    """Add the options that say which cells there are; ``selected_scenarios`` takes them."""
+    for option in reversed(_SELECTION):
+        function = option(function)
+    return function
+
+
+def selected_scenarios(options: Mapping[str, Any]) -> tuple[SteadyDecode | TraceReplay, ...]:
+    """Return the cells that a command's options name.
+
+    Raises:
+        InputError: they contradict each other, or name none.
+    """
+    settings = {name: options[name] for name in _SETTINGS if options[name] is not None}
+    if options["layer_groups"] is not None:
+        groups = split("layer groups", options["layer_groups"])
+        settings["layer_groups"] = tuple(map(parse_layer_group, groups))
+    source = Source(**{name: options[name] for name in Source.__dataclass_fields__})
+    scenarios, left_out = select(source, settings)
+    if left_out:
+        say(f"left out {', '.join(left_out)}: layer groups and page backends are V2's")
+    return tuple(scenarios)
+
+
+def format_options(formats: Sequence[str] = FORMATS) -> Callable[[F], F]:
+    """Return what adds ``--format``, with these formats, and ``--json``."""
+
+    def add(function: F) -> F:
+        function = click.option("--json", "as_json", is_flag=True, help="Short for --format json.")(
+            function
+        )
+        return click.option(
+            "--format",
+            "style",
+            type=click.Choice(formats),
+            help="How to print the result.  [default: terminal on a terminal, else markdown]",
+        )(function)
+
+    return add
+
+
+def jobs_option(function: F) -> F:
+    """Add ``--jobs``, whose value is a number of processes."""
     return click.option(
-        "--format",
-        "style",
-        type=click.Choice(FORMATS),
-        help="How to print the result.  [default: terminal on a terminal, else markdown]",
+        "--jobs",
+        default="auto",
+        show_default=True,
+        callback=lambda _ctx, _parameter, text: _processes(text),
+        help="Processes, or auto: one a core.",
     )(function)
+
+
+def _processes(text: str) -> int:
+    if text == "auto":
+        return len(allowed_cpus())
+    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
+        raise InputError(f"--jobs takes a number of processes or 'auto', not {text!r}")
+    return int(text)
 
 
 def chosen_format(style: str | None, as_json: bool) -> "Format":

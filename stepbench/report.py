@@ -9,7 +9,7 @@ from .options import chosen_format, format_options, print_summaries
 
 @click.command()
 @click.argument("files", nargs=-1, required=True, type=click.Path(path_type=Path))
-@format_options
+@format_options()
 def command(files: tuple[Path, ...], style: str | None, as_json: bool) -> None:
     """Print the table of stored results.
 

@@ -2,6 +2,7 @@
 
 import shlex
 import sys
+from collections.abc import Mapping
 from dataclasses import replace
 from datetime import datetime
 from itertools import chain, count
@@ -16,64 +17,31 @@ from harness.machine import available_memory, choose_cpu, describe, keep_off, lo
 from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
 from harness.revision import own_revision
-from scenarios.scenario import parse_layer_group
-from scenarios.selection import Source, select, split
+from harness.verification import verify_briefly
+from reports.equivalence import render_json, render_text
 from scenarios.workload import check_feasible
 
 from . import __version__
 from .cli import FOUND, INTERRUPTED
 from .messages import program, say
-from .options import chosen_format, format_options, print_summaries
+from .options import (
+    chosen_format,
+    format_options,
+    print_summaries,
+    selected_scenarios,
+    selection_options,
+)
 from .progress import MeasuringProgress
 
 # A worker that takes a day hangs.
 _LONGEST_TIMEOUT = 86_400
 
 # Options that say how to show, not what to measure: all that may stand beside --resume.
-_WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout"}
-
-# Options that are fields of a scenario.
-_SETTINGS = (
-    "manager",
-    "tokens_per_block",
-    "page_backend",
-    "boundaries",
-    "draft_tokens",
-    "overlap",
-    "max_batch",
-    "max_num_tokens",
-)
+_WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
 
 
 @click.command()
-@click.option(
-    "--scenario", metavar="NAME", help="Named cells (stepbench list).  [default: reference]"
-)
-@click.option("--cells", metavar="LIST", help="Cells as REQUESTSxTOKENS, such as 16x8192,64x2048.")
-@click.option("--requests", metavar="LIST", help="With --tokens: a grid of cells.")
-@click.option("--tokens", metavar="LIST", help="With --requests: tokens per request of the grid.")
-@click.option("--trace", metavar="FILE", help="Replay a trace: Azure .csv or Mooncake .jsonl.")
-@click.option("--max-batch", type=int, help="Requests in the batch of a trace.  [default: 64]")
-@click.option("--max-num-tokens", type=int, help="Token budget of an iteration.  [default: 8192]")
-@click.option("--manager", type=click.Choice(["v1", "v2"]), help="KV cache manager.  [default: v2]")
-@click.option("--tokens-per-block", type=int, help="Block size in tokens.  [default: 32]")
-@click.option(
-    "--layer-groups",
-    metavar="LIST",
-    help="V2 layer groups, such as full,window=4096 or window=4096:sink=64.  [default: full]",
-)
-@click.option(
-    "--page-backend",
-    type=click.Choice(["list", "generator"]),
-    help="V2 page indices from the native or the Python backend.  [default: list]",
-)
-@click.option(
-    "--boundaries",
-    type=click.Choice(["aligned", "staggered"]),
-    help="Whether all requests cross a block boundary in the same iteration.  [default: aligned]",
-)
-@click.option("--draft-tokens", type=int, help="Draft tokens per request.  [default: 0]")
-@click.option("--overlap", is_flag=True, default=None, help="The overlap scheduler's order.")
+@selection_options
 @click.option(
     "--arms",
     default="full-copy,incremental",
@@ -114,8 +82,9 @@ _SETTINGS = (
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Carry on with an interrupted results file."
 )
+@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
-@format_options
+@format_options()
 @click.pass_context
 def command(
     ctx: click.Context,
@@ -125,6 +94,7 @@ def command(
     force: bool,
     resume: Path | None,
     timeout: float | None,
+    no_verify: bool,
     quiet: bool,
     style: str | None,
     as_json: bool,
@@ -132,8 +102,9 @@ def command(
 ) -> int:
     """Measure the arms and print the speedup table.
 
-    Each arm of each cell runs in pinned processes of its own, the arms taking turns. Every sample
-    is kept in the results file, which pyperf's commands read as well.
+    A few random runs first show that the arms give the same outputs; arms that differ are not
+    timed. Each arm of each cell runs in pinned processes of its own, the arms taking turns. Every
+    sample is kept in the results file, which pyperf's commands read as well.
 
     \b
     Examples:
@@ -161,7 +132,15 @@ def command(
             plan = resumed.plan
         _check_plan(plan)
         check_writable(file, force=force or resume is not None)
-        code, kept = _measure(plan, file, resumed, timeout=timeout, quiet=quiet)
+        verification = None if no_verify else verify_briefly(plan.arms)
+        if verification is not None and verification.failure is not None:
+            render = render_json if chosen == "json" else render_text
+            click.echo(render(verification), nl=False)
+            say("the arms differ, so they are not timed; --no-verify insists")
+            return FOUND
+        verified = 0 if verification is None else verification.runs
+        metadata = _metadata(plan) | {"stepbench_verified_runs": verified}
+        code, kept = _measure(plan, file, resumed, metadata, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
     print_summaries([file], chosen)
@@ -189,25 +168,17 @@ def _plan(
     seed: int,
     cpu: str | None,
     gc: str,
-    layer_groups: str | None,
     **options: Any,  # noqa: ANN401
 ) -> Plan:
     """Return what the options ask for. Raises InputError."""
-    settings = {name: options[name] for name in _SETTINGS if options[name] is not None}
-    if layer_groups is not None:
-        groups = split("layer groups", layer_groups)
-        settings["layer_groups"] = tuple(map(parse_layer_group, groups))
-    source = Source(**{name: options[name] for name in Source.__dataclass_fields__})
-    scenarios, left_out = select(source, settings)
-    if left_out:
-        say(f"left out {', '.join(left_out)}: layer groups and page backends are V2's")
+    scenarios = selected_scenarios(options)
     protocol = QUICK if quick else DEFAULT
     if processes is not None:
         protocol = replace(protocol, processes=processes)
     if rounds is not None:
         protocol = replace(protocol, rounds=rounds)
     return Plan(
-        scenarios=tuple(scenarios),
+        scenarios=scenarios,
         arms=split_arms(arms),
         protocol=protocol,
         seed=seed,
@@ -228,12 +199,18 @@ def _check_plan(plan: Plan) -> None:
 
 
 def _measure(
-    plan: Plan, file: Path, resumed: Results | None, *, timeout: float | None, quiet: bool
+    plan: Plan,
+    file: Path,
+    resumed: Results | None,
+    metadata: Mapping[str, str | int | float],
+    *,
+    timeout: float | None,
+    quiet: bool,
 ) -> tuple[int, int]:
     """Run what is left of ``plan``; return the exit code and how many processes are kept."""
     done = {job for job, _ in resumed.runs()} if resumed else set()
     todo = [job for job in plan.jobs() if job not in done]
-    writer = ResultsWriter(file, plan, _metadata(plan), resumed)
+    writer = ResultsWriter(file, plan, metadata, resumed)
     kept = len(done)
 
     def report(event: Event) -> None:

@@ -9,12 +9,13 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, check_arms, load_file
-from harness.machine import allowed_cpus
-from harness.verification import Contest, count_failing, spread, verify
+from harness.processes import spread
+from harness.verification import Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
 from .cli import FOUND
+from .options import jobs_option
 from .progress import CountingProgress
 
 if TYPE_CHECKING:
@@ -34,7 +35,7 @@ _WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wr
 @click.option("--runs", type=click.IntRange(1), default=3000, show_default=True)
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
-@click.option("--jobs", default="auto", show_default=True, help="Processes, or auto: one a core.")
+@jobs_option
 @click.option("--self-test", is_flag=True, help="Check that wrong arms are caught.")
 @click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -46,7 +47,7 @@ def command(
     runs: int,
     run: int | None,
     seed: int,
-    jobs: str,
+    jobs: int,
     self_test: bool,
     coverage: bool,
     as_json: bool,
@@ -67,18 +68,15 @@ def command(
       stepbench verify --self-test
     """
     check_arms([against], floor=False)
-    processes = _processes(jobs)
     numbers = range(runs) if run is None else range(run, run + 1)
     if self_test:
         if arms:
             raise click.UsageError("--self-test takes no arms")
-        return _self_test(seed, processes, as_json=as_json, quiet=quiet)
+        return _self_test(seed, jobs, as_json=as_json, quiet=quiet)
     names = arms or tuple(name for name in ARMS if name != against)
     check_arms(names, floor=False)
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
-        result = verify(
-            Contest.of(names, against), numbers, seed, jobs=processes, progress=progress.add
-        )
+        result = verify(Contest.of(names, against), numbers, seed, jobs=jobs, progress=progress.add)
     click.echo(render_json(result) if as_json else render_text(result, coverage=coverage), nl=False)
     return FOUND if result.failure or result.uncovered() else 0
 
@@ -93,18 +91,10 @@ def _self_test(seed: int, jobs: int, *, as_json: bool, quiet: bool) -> int:
         for name in names:
             arms = {name: ArmFromFile(_WRONG_ARMS, name)}
             contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE))
-            caught[name] = sum(spread(count_failing, contest, runs, seed, jobs))
+            caught[name] = sum(spread(count_failing, tasks(contest, runs, seed), jobs))
             progress.add(1)
     if as_json:
         click.echo(json.dumps({"runs": len(runs), "least": _SELF_TEST_LEAST, "caught": caught}))
     else:
         click.echo(render_self_test(caught, len(runs), _SELF_TEST_LEAST), nl=False)
     return FOUND if min(caught.values()) < _SELF_TEST_LEAST else 0
-
-
-def _processes(text: str) -> int:
-    if text == "auto":
-        return len(allowed_cpus())
-    if not (text.isascii() and text.isdigit() and 1 <= len(text) <= 4 and int(text)):
-        raise InputError(f"--jobs takes a number of processes or 'auto', not {text!r}")
-    return int(text)

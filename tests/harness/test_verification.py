@@ -4,13 +4,14 @@ import pytest
 
 from harness.arms import REFERENCE, ArmFromFile, RegisteredArm
 from harness.equivalence import shorten
+from harness.processes import spread
 from harness.verification import (
     INGREDIENTS,
     Contest,
     Verification,
     count_failing,
     find_failure,
-    spread,
+    tasks,
     verify,
 )
 from reports.equivalence import render_json, render_text
@@ -93,7 +94,9 @@ def test_the_result_does_not_depend_on_the_number_of_processes():
 
 
 def test_runs_that_catch_a_wrong_arm_are_counted():
-    assert sum(spread(count_failing, wrong("aliased lists"), range(30), 0, 2)) == 30
+    parts = tasks(wrong("aliased lists"), range(30), 0)
+    assert [len(runs) for _, runs, _ in parts] == [25, 5]
+    assert list(spread(count_failing, parts, 2)) == [25, 5]
     assert count_failing(Contest.of(["incremental"]), range(3), 0) == 0
 
 

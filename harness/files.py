@@ -1,0 +1,42 @@
+"""Writing files that are never half there."""
+
+import contextlib
+import os
+import tempfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import IO
+
+from scenarios.errors import InputError
+
+
+def write_atomically(path: Path, write: Callable[[IO[str]], object]) -> None:
+    """Write a file so that ``path`` holds the old or the new one, whatever happens.
+
+    Args:
+        path: the file.
+        write: writes what the file shall hold to an open one.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    temporary = None
+    try:
+        with tempfile.NamedTemporaryFile(
+            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+        ) as file:
+            temporary = Path(file.name)
+            write(file)
+            file.flush()
+            os.fsync(file.fileno())
+        # A temporary file is the owner's alone; a result is as readable as any other file.
+        umask = os.umask(0)
+        os.umask(umask)
+        temporary.chmod(0o666 & ~umask)
+        temporary.replace(path)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+    finally:
+        if temporary is not None:
+            with contextlib.suppress(OSError):
+                temporary.unlink(missing_ok=True)

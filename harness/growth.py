@@ -1,0 +1,89 @@
+"""How work grows: the log-log slope of each figure against tokens and against requests."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterable, Sequence
+from dataclasses import dataclass, replace
+
+from scenarios.scenario import SteadyDecode
+
+from .counting import FIGURES, Work
+
+
+@dataclass(frozen=True)
+class Growth:
+    """How one figure of an arm grows from cell to cell.
+
+    A figure per iteration that goes with ``requests ** a * tokens ** b`` has the slopes *a* and
+    *b*: 1 is linear, 0 does not grow.
+
+    Attributes:
+        kind: what the cells have in common, such as ``v2`` or ``v2-block=16``.
+        arm: the arm.
+        figure: name of the figure.
+        requests: slope against the number of requests, among cells of equally long sequences; None
+            if no two of them differ in it, or where the figure is 0.
+        tokens: slope against the tokens of a request, among cells of as many requests; likewise.
+    """
+
+    kind: str
+    arm: str
+    figure: str
+    requests: float | None
+    tokens: float | None
+
+
+def growth(works: Sequence[Work]) -> list[Growth]:
+    """Return the growth of each figure over the steady cells that differ in their size alone."""
+    groups: dict[tuple[SteadyDecode, str], list[Work]] = {}
+    for work in works:
+        if isinstance(work.scenario, SteadyDecode):
+            kind = replace(work.scenario, requests=1, tokens=1)
+            groups.setdefault((kind, work.arm), []).append(work)
+    return [
+        Growth(
+            "-".join([kind.manager, *kind.settings()]),
+            arm,
+            figure,
+            requests=_slope(group, figure, along=_requests, alike=_tokens),
+            tokens=_slope(group, figure, along=_tokens, alike=_requests),
+        )
+        for (kind, arm), group in groups.items()
+        for figure in FIGURES
+    ]
+
+
+def _slope(
+    works: Iterable[Work],
+    figure: str,
+    *,
+    along: Callable[[Work], float],
+    alike: Callable[[Work], float],
+) -> float | None:
+    """Return the slope of a figure along one size, among works that are alike in the other.
+
+    Least squares with an intercept for each set of works that are alike (the within estimator of
+    panel data), so that a figure which does not grow has a slope of exactly 0.
+    """
+    sets: dict[float, list[tuple[float, float]]] = {}
+    for work in works:
+        value = work.per_iteration(figure)
+        if not value:
+            return None
+        sets.setdefault(alike(work), []).append((math.log(along(work)), math.log(value)))
+    over = under = 0.0
+    for points in sets.values():
+        mean_x = sum(x for x, _ in points) / len(points)
+        mean_y = sum(y for _, y in points) / len(points)
+        over += sum((x - mean_x) * (y - mean_y) for x, y in points)
+        under += sum((x - mean_x) ** 2 for x, _ in points)
+    return over / under if under else None
+
+
+def _requests(work: Work) -> float:
+    return work.requests / work.iterations
+
+
+def _tokens(work: Work) -> float:
+    return work.sequence_tokens / work.requests

@@ -1,0 +1,219 @@
+"""Counted work as tables, as text, Markdown and JSON."""
+
+import json
+from collections.abc import Sequence
+from typing import Any, TextIO
+
+from harness.budget import PYTHON, Excess, Finding
+from harness.bytecodes import METHOD
+from harness.counting import FIGURES, Work
+from harness.growth import Growth, growth
+
+from . import markdown, terminal
+from .table import Table, cell_columns
+from .words import counted
+
+_HEADINGS = {
+    "native_calls": "Native calls",
+    "tokens": "Tokens",
+    "page_indices": "Page indices",
+    "hashes": "Hashes",
+    "priorities": "Priorities",
+    "objects": "Objects",
+    "bytecodes": "Bytecodes",
+    "engine_bytecodes": "Engine bytecodes",
+    "retained_bytes": "Retained bytes",
+    "pickled_bytes": "Pickled bytes",
+}
+
+
+def write_work(
+    works: Sequence[Work], style: str, file: TextIO, *, per_request: bool, calls: bool, command: str
+) -> None:
+    """Write counted work to ``file``.
+
+    Args:
+        works: the work, the arms of a cell one after the other.
+        style: ``terminal``, ``markdown`` or ``json``.
+        file: where to.
+        per_request: print figures per request instead of per iteration; JSON has both.
+        calls: print the native calls by name as well; JSON always has them.
+        command: the command line that repeats it.
+    """
+    if style == "json":
+        file.write(_json(works))
+        return
+    parts: list[Table | str] = [_introduction(works, per_request=per_request)]
+    parts.append(_work_table(works, per_request=per_request))
+    if calls:
+        parts += ["Native calls and reads of native attributes, by name:"]
+        parts.append(_calls_table(works, per_request=per_request))
+    grown = [row for row in growth(works) if row.requests is not None or row.tokens is not None]
+    if grown:
+        parts.append(
+            "Growth: the log-log slope of each figure per iteration against tokens per request, "
+            "among cells of as many requests / against requests, among cells of as many tokens (1 "
+            "is linear, 0 does not grow)."
+        )
+        parts.append(_growth_table(grown))
+    parts.append(_legend(command))
+    if style == "terminal":
+        terminal.print_parts(parts, file)
+        return
+    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
+    file.write("\n\n".join(texts) + "\n")
+
+
+def render_finding(finding: Finding, file: str) -> str:
+    """Return in words what a check against a budget file found."""
+    lines = [f"Over budget: {_excess(excess)}." for excess in finding.excesses]
+    lines += [f"Nothing to compare with: {line}." for line in finding.missing]
+    if not lines:
+        lines.append(
+            f"Within budget: {counted(finding.checked, 'figure')} of {file} on Python {PYTHON}."
+        )
+    if finding.below:
+        lines.append(
+            f"{counted(finding.below, 'figure')} below the budget: --update would lower it."
+        )
+    return "\n".join(lines) + "\n"
+
+
+def render_finding_json(finding: Finding) -> str:
+    """Return one JSON document of what a check found."""
+    document = {
+        "python": PYTHON,
+        "checked": finding.checked,
+        "below": finding.below,
+        "excesses": [vars(excess) for excess in finding.excesses],
+        "missing": finding.missing,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _excess(excess: Excess) -> str:
+    over = f" ({excess.actual / excess.budget - 1:+.1%})" if excess.budget else ""
+    return (
+        f"{excess.cell}, {excess.arm}: {excess.figure} {_number(excess.actual)} per iteration, "
+        f"budget {_number(excess.budget)}{over}"
+    )
+
+
+def _introduction(works: Sequence[Work], *, per_request: bool) -> str:
+    what = "per request and iteration" if per_request else "per iteration"
+    counts = sorted({work.iterations for work in works})
+    return f"Work {what}, mean over {' or '.join(map(str, counts))} iterations, exact:"
+
+
+def _work_table(works: Sequence[Work], *, per_request: bool) -> Table:
+    cells = list({work.scenario: work for work in works}.values())
+    head, texts = cell_columns(
+        [
+            (work.scenario, work.requests / work.iterations, work.sequence_tokens / work.requests)
+            for work in cells
+        ]
+    )
+    shown = [name for name in FIGURES if any(work.totals[name] for work in works)]
+    rows = []
+    for cell, words in zip(cells, texts, strict=True):
+        own = [work for work in works if work.scenario == cell.scenario]
+        for work in own:
+            figures = [
+                work.per_request(name) if per_request else work.per_iteration(name)
+                for name in shown
+            ]
+            rows.append(
+                (
+                    *(words if work is own[0] else [""] * len(words)),
+                    work.arm,
+                    *map(_number, figures),
+                )
+            )
+    columns = (*head, "Arm", *map(_HEADINGS.__getitem__, shown))
+    return Table(columns, tuple(rows), rows_per_cell=len(works) // len(cells))
+
+
+def _calls_table(works: Sequence[Work], *, per_request: bool) -> Table:
+    arms = list(dict.fromkeys(work.arm for work in works))
+    cells = list(dict.fromkeys(work.scenario for work in works))
+    rows = []
+    for cell in cells:
+        own = {work.arm: work for work in works if work.scenario == cell}
+        names = sorted({name for work in own.values() for name in work.calls})
+        for name in names:
+            first = cell.name if name == names[0] else ""
+            figures = []
+            for arm in arms:
+                work = own[arm]
+                figures.append(
+                    work.calls[name] / (work.requests if per_request else work.iterations)
+                )
+            rows.append((first, name, *map(_number, figures)))
+    return Table(("Cells", "Call", *arms), tuple(rows))
+
+
+def _growth_table(rows: Sequence[Growth]) -> Table:
+    figures = [name for name in FIGURES if any(row.figure == name for row in rows)]
+    groups: dict[tuple[str, str], dict[str, Growth]] = {}
+    for row in rows:
+        groups.setdefault((row.kind, row.arm), {})[row.figure] = row
+    texts = []
+    for (kind, arm), own in groups.items():
+        slopes = [
+            f"{_slope(own[name].tokens)} / {_slope(own[name].requests)}" if name in own else "-"
+            for name in figures
+        ]
+        texts.append((kind, arm, *slopes))
+    columns = ("Cells", "Arm", *map(_HEADINGS.__getitem__, figures))
+    return Table(columns, tuple(texts))
+
+
+def _legend(command: str) -> str:
+    return (
+        "Native calls are calls and reads of native attributes; tokens, page indices, hashes and "
+        "priorities are those handed to Python. Objects are the containers and numbers handed over "
+        "and what the output has beyond them. Bytecodes are the instructions that the arm and what "
+        f"it has others do executed (Python {PYTHON}, by {METHOD}); engine bytecodes those of the "
+        "engine's own Python around native calls. Retained bytes are what the arm keeps between "
+        "reports (tracemalloc), pickled bytes the size of the output (protocol 5). "
+        f"Repeat with `{command}`."
+    )
+
+
+def _json(works: Sequence[Work]) -> str:
+    document = {
+        "python": PYTHON,
+        "bytecodes_by": METHOD,
+        "work": [_record(work) for work in works],
+        "growth": [vars(row) for row in growth(works)],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _record(work: Work) -> dict[str, Any]:
+    return {
+        "cell": work.scenario.name,
+        "scenario": work.scenario.to_dict(),
+        "arm": work.arm,
+        "iterations": work.iterations,
+        "requests_mean": work.requests / work.iterations,
+        "tokens_mean": work.sequence_tokens / work.requests,
+        "per_iteration": {name: work.per_iteration(name) for name in FIGURES},
+        "per_request": {name: work.per_request(name) for name in FIGURES},
+        "calls_per_iteration": {
+            name: count / work.iterations for name, count in sorted(work.calls.items())
+        },
+    }
+
+
+def _slope(value: float | None) -> str:
+    if value is None:
+        return "-"
+    return f"{value:.2f}".replace("-0.00", "0.00")
+
+
+def _number(value: float | None) -> str:
+    """Return a figure to two decimals, without those that are zero."""
+    if value is None:
+        return "-"
+    return f"{value:,.0f}" if value == int(value) else f"{value:,.2f}"

@@ -1,0 +1,129 @@
+"""``stepbench count``."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.arms import split_arms
+from harness.budget import check, check_seed, load_budget, update, write_budget
+from harness.counting import count_cells, iterations_of
+from harness.machine import available_memory
+from harness.plan import check_distinct
+from scenarios.workload import check_feasible
+
+from .cli import FOUND, NOTHING_TO_COMPARE
+from .messages import say
+from .options import (
+    chosen_format,
+    format_options,
+    jobs_option,
+    selected_scenarios,
+    selection_options,
+)
+from .progress import CountingProgress
+
+
+@click.command()
+@selection_options
+@click.option("--arms", default="all", show_default=True, metavar="LIST", help="Arms to count.")
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@jobs_option
+@click.option("--per-request", is_flag=True, help="Figures per request, not per iteration.")
+@click.option("--calls", is_flag=True, help="Print the native calls by name as well.")
+@click.option("--check", "checks", is_flag=True, help="Compare with the budget file.")
+@click.option("--update", "updates", is_flag=True, help="Write what was counted as the budget.")
+@click.option(
+    "--budget",
+    "file",
+    type=click.Path(path_type=Path),
+    default=Path("budgets.toml"),
+    show_default=True,
+    help="The budget file.",
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@format_options(("terminal", "markdown", "json"))
+@click.pass_context
+def command(
+    ctx: click.Context,
+    /,
+    *,
+    arms: str,
+    seed: int,
+    jobs: int,
+    per_request: bool,
+    calls: bool,
+    checks: bool,
+    updates: bool,
+    file: Path,
+    quiet: bool,
+    style: str | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Count exactly what each arm does in an iteration.
+
+    Native calls, what they hand to Python, bytecodes, memory kept and the size of the output, in an
+    untimed pass over one block of iterations. The same seed gives the same figures to the last
+    digit. A budget file holds what each arm may do; bytecodes and memory stand in it for each
+    Python version. With --check, the exit code is 1 if a figure is beyond its budget, and 4 if a
+    cell or an arm has no budget or has gone missing. Cells or arms that are named are checked or
+    updated alone.
+
+    \b
+    Examples:
+      stepbench count
+      stepbench count --cells 64x2048,64x8192 --arms full-copy,batched --per-request
+      stepbench count --calls --json
+      stepbench count --check
+      stepbench count --update
+    """
+    chosen = chosen_format(style, as_json)
+    if checks and updates:
+        raise click.UsageError("--check and --update exclude each other")
+    names = split_arms(arms)
+    scenarios = selected_scenarios(options)
+    check_distinct(scenarios)
+    budget = None
+    if checks or (updates and file.exists()):
+        budget = load_budget(file)
+    whole = _selects_nothing(ctx)
+    if budget is not None and not (updates and whole):
+        check_seed(budget, seed)
+    memory = available_memory()
+    for scenario in scenarios:
+        check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory)
+
+    with CountingProgress(len(scenarios), "cells", quiet=quiet) as progress:
+        works = count_cells(scenarios, names, seed, jobs=jobs, progress=progress.add)
+
+    # pandas, which the reports import, takes a quarter of a second.
+    from reports.counts import render_finding, render_finding_json, write_work
+
+    if checks and budget is not None:
+        finding = check(budget, works, whole=whole)
+        render = render_finding_json(finding) if as_json else render_finding(finding, str(file))
+        click.echo(render, nl=False)
+        return FOUND if finding.excesses else NOTHING_TO_COMPARE if finding.missing else 0
+    if updates:
+        write_budget(file, update(budget, works, seed, whole=whole))
+        say(f"{file}: budgets of {len(works)} arms and cells written")
+    line = shlex.join(["stepbench", *sys.argv[1:]])
+    write_work(works, chosen, sys.stdout, per_request=per_request, calls=calls, command=line)
+    return 0
+
+
+def _selects_nothing(ctx: click.Context) -> bool:
+    """Return whether the command line names no cells and no arms: then all are meant."""
+    free = {"seed", "jobs", "per_request", "calls", "checks", "updates", "file", "quiet"}
+    free |= {"style", "as_json"}
+    return all(
+        parameter.name in free
+        or ctx.get_parameter_source(parameter.name or "")
+        is not click.core.ParameterSource.COMMANDLINE
+        for parameter in ctx.command.params
+    )

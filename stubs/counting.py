@@ -1,0 +1,251 @@
+"""Counting wrappers: the stand-ins' interface, with every crossing into the native side counted.
+
+They stand in for the batch, its requests and the KV cache manager in a pass of its own that nobody
+times. An arm cannot tell them from what they wrap; what the stand-ins do among themselves is not
+counted.
+"""
+
+from __future__ import annotations
+
+import enum
+from collections import Counter
+from collections.abc import Callable, Iterable
+from typing import Any
+
+from connector import interfaces
+
+from .batch import AsyncRequests, ScheduledRequests
+from .kv_cache_v1 import KVCacheManager
+from .kv_cache_v2 import KVCacheManagerV2
+from .request import LlmRequest
+
+# Code of the stand-ins that the engine has in Python as well; all else in them plays native code.
+ENGINE_PYTHON = (
+    "KVCacheManager.commit_and_get_block_hashes",
+    "KVCacheManagerV2.get_page_indices_by_layer_group",
+    "KvCache.get_aggregated_page_indices.<locals>.<genexpr>",
+    "LayerGroup.stale_range",
+)
+
+# What the numbers in the value of a native call are, by the call's name. The batch calls return
+# parallel lists; those that are no more than bookkeeping (lengths, valid hashes) are not named.
+_TOKENS, _PAGES, _HASHES, _PRIORITIES = "tokens", "page_indices", "hashes", "priorities"
+MARSHALLED = (_TOKENS, _PAGES, _HASHES, _PRIORITIES)
+_VALUES: dict[str, str] = {
+    "get_tokens": _TOKENS,
+    "get_tokens_range": _TOKENS,
+    "get_page_indices_by_layer_group": _PAGES,
+    "get_page_indices_range": _PAGES,
+    "get_cache_indices": _PAGES,
+    "get_cache_indices_range": _PAGES,
+    "commit_and_get_block_hashes": _HASHES,
+    "get_block_hashes_after": _HASHES,
+    "get_priority_by_block_id": _PRIORITIES,
+}
+_BATCH_VALUES = {
+    "v1": (None, _TOKENS, _PAGES, None, _HASHES),
+    "v2": (None, _TOKENS, _PAGES),
+}
+
+
+class Crossings:
+    """What crossed into Python.
+
+    Attributes:
+        calls: how often each native method was called and each native attribute read, by name; a
+            method's ends in ``()``.
+        marshalled: how many tokens, page indices, hashes and priorities were handed over.
+        objects: Python objects that were built for it: containers, numbers and by-value copies.
+            Numbers that CPython shares, the small ones, are counted as well.
+        lists: the lists among them, kept alive so that they can be told from others by identity.
+    """
+
+    def __init__(self) -> None:
+        self.calls: Counter[str] = Counter()
+        self.marshalled: Counter[str] = Counter(dict.fromkeys(MARSHALLED, 0))
+        self.objects = 0
+        self.lists: list[list[Any]] = []
+
+    def called(self, name: str, kind: str | None, value: Any) -> None:  # noqa: ANN401
+        """Take in a native call.
+
+        Args:
+            name: the call.
+            kind: ``v1`` or ``v2`` for a manager's; None for a request's.
+            value: what it returned.
+        """
+        self.calls[f"{name}()"] += 1
+        self._built(value)
+        if name == "get_batch_updates" and kind is not None:
+            for what, part in zip(_BATCH_VALUES[kind], value, strict=True):
+                if what is not None:
+                    self.marshalled[what] += _numbers(part)
+        elif name == "get_block_hashes_after":
+            self.marshalled[_HASHES] += _numbers(value[1])
+        elif name in _VALUES:
+            self.marshalled[_VALUES[name]] += _numbers(value)
+
+    def read(self, name: str, value: object) -> None:
+        """Take in the read of a native attribute."""
+        self.calls[name] += 1
+        self._built(value)
+
+    def _built(self, value: object) -> None:
+        if isinstance(value, list | tuple):
+            self.objects += 1
+            if isinstance(value, list):
+                self.lists.append(value)
+            if value and isinstance(value[0], int) and not isinstance(value, tuple):
+                self.objects += len(value)
+            else:
+                for item in value:
+                    self._built(item)
+        elif value is not None and not isinstance(value, bool | enum.Enum):
+            self.objects += 1
+
+
+class CountingRequest:
+    """A request whose calls and native attributes are counted.
+
+    Args:
+        request: the request.
+        crossings: where to count.
+    """
+
+    # Python attributes of upstream's class: reading one crosses nothing.
+    _PYTHON = frozenset({"py_draft_tokens", "cache_salt", "is_dummy_request"})
+
+    def __init__(self, request: interfaces.LlmRequest, crossings: Crossings) -> None:
+        self._request = request
+        self._crossings = crossings
+
+    def __getattr__(self, name: str) -> Any:  # noqa: ANN401
+        value = getattr(self._request, name)
+        if callable(value):
+            return _counted(name, None, value, self._crossings)
+        if name not in self._PYTHON:
+            self._crossings.read(name, value)
+        return value
+
+
+class CountingManager:
+    """What the counting wrappers of both managers have in common.
+
+    Args:
+        manager: the manager.
+        crossings: where to count.
+        kind: ``v1`` or ``v2``.
+    """
+
+    def __init__(
+        self, manager: KVCacheManager | KVCacheManagerV2, crossings: Crossings, kind: str
+    ) -> None:
+        self._manager = manager
+        self._crossings = crossings
+        self._kind = kind
+
+    def __getattribute__(self, name: str) -> Any:  # noqa: ANN401
+        # Not __getattr__: the V2 wrapper inherits from the interface, whose methods would be found.
+        if name.startswith("_"):
+            return super().__getattribute__(name)
+        crossings: Crossings = super().__getattribute__("_crossings")
+        value = getattr(self._manager, name)
+        if callable(value):
+            return _counted(name, self._kind, value, crossings)
+        crossings.read(name, value)
+        return value
+
+
+class CountingManagerV2(CountingManager, interfaces.KVCacheManagerV2):
+    """A V2 manager, to be told from V1 by ``isinstance``."""
+
+
+class CountingBatch:
+    """A batch whose lists hold counting requests.
+
+    Args:
+        batch: the batch.
+        crossings: where to count.
+    """
+
+    def __init__(self, batch: ScheduledRequests, crossings: Crossings) -> None:
+        self._crossings = crossings
+        self.context_requests_chunking = _wrap(batch.context_requests_chunking, crossings)
+        self.context_requests_last_chunk = _wrap(batch.context_requests_last_chunk, crossings)
+        self.generation_requests = _wrap(batch.generation_requests, crossings)
+        self.paused_requests = _wrap(batch.paused_requests, crossings)
+
+    @property
+    def context_requests(self) -> list[CountingRequest]:
+        """Chunking requests, then those in their last chunk: a new list at every access."""
+        self._crossings.objects += 1
+        return self.context_requests_chunking + self.context_requests_last_chunk
+
+
+class CountingAsyncRequests:
+    """Asynchronous requests whose sets of ids are counted when they are built.
+
+    Args:
+        requests: the asynchronous requests.
+        crossings: where to count.
+    """
+
+    def __init__(self, requests: AsyncRequests, crossings: Crossings) -> None:
+        self._requests = requests
+        self._crossings = crossings
+        self.saving = requests.saving
+        self.loading = requests.loading
+
+    @property
+    def saving_ids(self) -> set[int]:
+        """Ids of the requests being saved: a new set at every access."""
+        self._crossings.objects += 1
+        return self._requests.saving_ids
+
+    @property
+    def loading_ids(self) -> set[int]:
+        """Ids of the requests being loaded: a new set at every access."""
+        self._crossings.objects += 1
+        return self._requests.loading_ids
+
+
+def counting_manager(
+    manager: KVCacheManager | KVCacheManagerV2, crossings: Crossings
+) -> CountingManager:
+    """Return the counting wrapper of a manager, which is of V2's kind if the manager is."""
+    if isinstance(manager, interfaces.KVCacheManagerV2):
+        return CountingManagerV2(manager, crossings, "v2")
+    return CountingManager(manager, crossings, "v1")
+
+
+def _wrap(requests: Iterable[LlmRequest], crossings: Crossings) -> list[CountingRequest]:
+    return [CountingRequest(request, crossings) for request in requests]
+
+
+def _counted(
+    name: str, kind: str | None, call: Callable[..., Any], crossings: Crossings
+) -> Callable[..., Any]:
+    def counted(*arguments: object) -> Any:  # noqa: ANN401
+        value = call(*map(_unwrapped, arguments))
+        crossings.called(name, kind, value)
+        return value
+
+    return counted
+
+
+def _unwrapped(argument: object) -> object:
+    """Return what a wrapper wraps, also inside a list, so that what is within is not counted."""
+    if isinstance(argument, CountingRequest):
+        return argument._request
+    if isinstance(argument, list | tuple) and argument:
+        return [_unwrapped(item) for item in argument]
+    return argument
+
+
+def _numbers(value: object) -> int:
+    """Return how many numbers a value holds, in lists of whatever depth."""
+    if isinstance(value, list):
+        if value and not isinstance(value[0], list):
+            return len(value)
+        return sum(map(_numbers, value))
+    return 1
