@@ -1,9 +1,5 @@
 """The isolated measurement: each arm of each cell in worker processes of its own."""
 
-import contextlib
-import os
-import signal
-import subprocess
 import sys
 from collections.abc import Callable, Collection
 from dataclasses import dataclass, replace
@@ -12,6 +8,7 @@ import pyperf
 
 from scenarios.scenario import SteadyDecode
 
+from .child import WorkerError, hash_seed, run_child
 from .machine import allowed_cpus
 from .plan import Job, Plan
 
@@ -19,10 +16,6 @@ from .plan import Job, Plan
 # one: measured arms need 10 to 30 ns.
 _SECONDS_PER_TOKEN = 1e-6
 _LEAST_TIMEOUT = 60.0
-
-
-class WorkerError(Exception):
-    """A worker died, hung or returned nonsense; the message names its cell and why."""
 
 
 @dataclass(frozen=True)
@@ -99,28 +92,9 @@ def run_worker(plan: Plan, job: Job, timeout: float) -> pyperf.Benchmark:
     Raises:
         WorkerError: the worker died, hung or returned nonsense.
     """
-    # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
-    with subprocess.Popen(
-        worker_command(plan, job),
-        env=worker_environment(plan, job),
-        stdin=subprocess.DEVNULL,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise WorkerError(f"{job}: the worker hung: no result after {timeout:g} s") from None
-        finally:
-            # With all that it started, which the session holds together.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if process.returncode:
-        raise WorkerError(f"{job}: the worker {_death(process.returncode, stderr)}")
+    stdout = run_child(
+        str(job), worker_command(plan, job), hash_seed(plan.seed, job.process), "", timeout
+    )
     try:
         return next(iter(pyperf.BenchmarkSuite.loads(stdout)))
     except Exception:  # pyperf checks little: any text can fail anyhow.
@@ -147,28 +121,3 @@ def worker_command(plan: Plan, job: Job) -> list[str]:
     cpus = allowed_cpus() if plan.cpu is None else [plan.cpu]
     command.append(f"--affinity={','.join(map(str, cpus))}")
     return command
-
-
-def worker_environment(plan: Plan, job: Job) -> dict[str, str]:
-    """Return the environment of a worker: ours, without what would change how Python runs."""
-    kept = {name: value for name, value in os.environ.items() if not name.startswith("PYTHON")}
-    if "PYTHONPATH" in os.environ:
-        kept["PYTHONPATH"] = os.environ["PYTHONPATH"]
-    return kept | {
-        "PYTHONHASHSEED": str(hash_seed(plan.seed, job.process)),
-        "PYTHONUTF8": "1",
-    }
-
-
-def hash_seed(seed: int, process: int) -> int:
-    """Return the PYTHONHASHSEED of a process; never 0, which would turn randomisation off."""
-    return 1 + (seed * 1_000_003 + process) % 4_294_967_295
-
-
-def _death(returncode: int, stderr: str) -> str:
-    if returncode < 0:
-        known = {number.value: number.name for number in signal.Signals}
-        hint = " (out of memory?)" if -returncode == signal.SIGKILL else ""
-        return f"was killed by {known.get(-returncode, f'signal {-returncode}')}{hint}"
-    lines = [line for line in stderr.splitlines() if line.strip()]
-    return f"failed: {lines[-1].strip()}" if lines else f"exited with {returncode}"

@@ -4,17 +4,11 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
+from statistics import NormalDist
 
 import numpy as np
 
-# 0.975 quantile of Student's t distribution by degrees of freedom, 1 to 30: any table of it.
-# fmt: off
-_STUDENT_T = (
-    12.706, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228,
-    2.201, 2.179, 2.160, 2.145, 2.131, 2.120, 2.110, 2.101, 2.093, 2.086,
-    2.080, 2.074, 2.069, 2.064, 2.060, 2.056, 2.052, 2.048, 2.045, 2.042,
-)
-# fmt: on
+_EXACT_DEGREES = 200
 
 
 @dataclass(frozen=True)
@@ -32,21 +26,42 @@ class Estimate:
     high: float
 
 
-def student_t(degrees: int) -> float:
-    """Return the 0.975 quantile of Student's t distribution.
+def student_t(degrees: int, confidence: float = 0.95) -> float:
+    """Return the factor of a two-sided Student t interval: the quantile at its upper end.
 
-    Beyond the table, the first terms of the Cornish-Fisher expansion (Abramowitz and Stegun,
-    26.7.5), which are exact to three decimals there.
+    Up to 200 degrees of freedom from the distribution function, which is a finite sum for whole
+    degrees (Abramowitz and Stegun, 26.7.3 and 26.7.4), by bisection; beyond, from the first terms
+    of the Cornish-Fisher expansion (26.7.5).
+
+    Raises:
+        ValueError: there is no degree of freedom, or the confidence is not between 0 and 1.
     """
     if degrees < 1:
         raise ValueError(f"degrees of freedom must be positive, not {degrees}")
-    if degrees <= len(_STUDENT_T):
-        return _STUDENT_T[degrees - 1]
-    z = 1.959964
-    first = (z**3 + z) / 4
-    second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
-    third = (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384
-    return z + first / degrees + second / degrees**2 + third / degrees**3
+    if not 0 < confidence < 1:
+        raise ValueError(f"a confidence lies between 0 and 1, not at {confidence}")
+    if degrees > _EXACT_DEGREES:
+        z = NormalDist().inv_cdf((1 + confidence) / 2)
+        first = (z**3 + z) / 4
+        second = (5 * z**5 + 16 * z**3 + 3 * z) / 96
+        return z + first / degrees + second / degrees**2
+    low, high = 0.0, math.pi / 2  # Of the angle whose tangent is t over the root of the degrees.
+    for _ in range(60):
+        middle = (low + high) / 2
+        low, high = (middle, high) if _within(middle, degrees) < confidence else (low, middle)
+    return math.tan(low) * math.sqrt(degrees)
+
+
+def _within(angle: float, degrees: int) -> float:
+    """Return the probability that |t| stays below the root of the degrees times ``tan(angle)``."""
+    sine, cosine = math.sin(angle), math.cos(angle)
+    odd = degrees % 2
+    term = cosine if odd else 1.0
+    total = 0.0
+    for number in range(1 + odd, degrees, 2):
+        total += term
+        term *= cosine**2 * number / (number + 1)
+    return (angle + sine * total) * 2 / math.pi if odd else sine * total
 
 
 def estimate(value: float, logs: Sequence[float]) -> Estimate:

@@ -4,32 +4,24 @@
 result, a pyperf benchmark with a single run, goes to stdout as JSON.
 """
 
-import contextlib
-import ctypes
 import gc
 import json
 import os
-import signal
-import sys
 
 import pyperf
 
 from scenarios.workload import create_workload
 
 from .arms import create_arm
+from .child import die_with_parent, take_over_stdout
 from .plan import Plan, benchmark_name, worker_seed
 from .sampling import Sampler
-
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
 def main() -> None:
     """Measure the job that the command line describes."""
-    # What pyperf, the measured code or anything native prints must not mix with the result.
-    result = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
-    os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
-
-    _die_with_parent()
+    result = take_over_stdout()
+    die_with_parent()
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
     runner.argparser.add_argument("--arm", required=True)
@@ -69,12 +61,6 @@ def main() -> None:
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
-
-
-def _die_with_parent() -> None:
-    """Have the kernel kill this process when the one that waits for it is gone."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 if __name__ == "__main__":

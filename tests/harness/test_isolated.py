@@ -10,7 +10,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.isolated import Event, default_timeout, hash_seed, measure
+from harness.child import hash_seed
+from harness.isolated import Event, default_timeout, measure
 from harness.machine import allowed_cpus
 from harness.plan import Job, Plan
 from scenarios.scenario import SteadyDecode, TraceReplay

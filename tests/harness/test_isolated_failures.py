@@ -10,7 +10,8 @@ import psutil
 import pytest
 
 from harness import isolated
-from harness.isolated import WorkerError, run_worker
+from harness.child import WorkerError
+from harness.isolated import run_worker
 
 from .helpers import make_plan
 

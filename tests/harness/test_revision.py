@@ -32,7 +32,7 @@ def checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     git(tmp_path, "init", "--quiet", "checkout")
     git(root, "add", ".")
     git(root, "commit", "--quiet", "--no-gpg-sign", "-m", "Begin")
-    monkeypatch.setattr(revision, "_ROOT", root)
+    monkeypatch.setattr(revision, "ROOT", root)
     return root
 
 
@@ -68,12 +68,12 @@ def test_an_installation_inside_another_repository_is_none_of_its_revisions(
     installed = checkout / "venv/lib/site-packages"
     (installed / "harness").mkdir(parents=True)
     (installed / "harness/revision.py").write_text("# ours\n")
-    monkeypatch.setattr(revision, "_ROOT", installed)
+    monkeypatch.setattr(revision, "ROOT", installed)
     assert own_revision() is None
 
 
 def test_outside_git_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
-    monkeypatch.setattr(revision, "_ROOT", tmp_path)
+    monkeypatch.setattr(revision, "ROOT", tmp_path)
     assert own_revision() is None
 
 
@@ -82,7 +82,7 @@ def test_before_the_first_commit_there_is_none(monkeypatch: pytest.MonkeyPatch, 
     (tmp_path / "harness/revision.py").write_text("# ours\n")
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
-    monkeypatch.setattr(revision, "_ROOT", tmp_path)
+    monkeypatch.setattr(revision, "ROOT", tmp_path)
     assert own_revision() is None
 
 

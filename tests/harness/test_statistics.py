@@ -27,6 +27,32 @@ def test_student_t_falls_towards_the_normal_quantile():
     assert student_t(10**9) == pytest.approx(1.959964, abs=1e-6)
 
 
+# The same for other confidences, two-sided.
+OTHERS = {
+    (1, 0.99): 63.657,
+    (5, 0.999): 6.869,
+    (7, 0.99): 3.499,
+    (9, 0.998): 4.297,
+    (20, 0.9): 1.725,
+}
+
+
+@pytest.mark.parametrize(("case", "quantile"), OTHERS.items())
+def test_student_t_at_other_confidences(case: tuple[int, float], quantile: float):
+    assert round(student_t(*case), 3) == quantile
+
+
+def test_the_two_ways_to_student_t_meet():
+    for confidence in (0.9, 0.95, 0.999):
+        assert student_t(200, confidence) == pytest.approx(student_t(201, confidence), rel=1e-4)
+
+
+@pytest.mark.parametrize("confidence", [0.0, 1.0, -1.0, 95.0])
+def test_student_t_needs_a_confidence(confidence: float):
+    with pytest.raises(ValueError, match="between 0 and 1"):
+        student_t(5, confidence)
+
+
 @pytest.mark.parametrize("degrees", [0, -3])
 def test_student_t_needs_a_degree_of_freedom(degrees: int):
     with pytest.raises(ValueError, match=f"must be positive, not {degrees}$"):
@@ -38,18 +64,18 @@ def test_one_process_says_nothing_about_another():
 
 
 def test_two_processes():
-    # 1 and 4: mean log 2, standard error log 2, so the interval is 2 times 2 to the +-12.706.
+    # 1 and 4: mean log 2, standard error log 2, so the interval is 2 times 2 to the +-12.7062.
     found = estimate(2.0, [0.0, math.log(4)])
     assert found.value == 2.0
-    assert found.low == pytest.approx(2**-11.706)
-    assert found.high == pytest.approx(2**13.706)
+    assert found.low == pytest.approx(2**-11.7062, rel=1e-4)
+    assert found.high == pytest.approx(2**13.7062, rel=1e-4)
 
 
 def test_three_processes():
-    # 1, 2 and 4: mean and standard deviation are log 2; 4.303 / sqrt(3) = 2.48434.
+    # 1, 2 and 4: mean and standard deviation are log 2; 4.30265 / sqrt(3) = 2.48414.
     found = estimate(2.0, [0.0, math.log(2), math.log(4)])
-    assert found.low == pytest.approx(2**-1.48434, rel=1e-5)
-    assert found.high == pytest.approx(2**3.48434, rel=1e-5)
+    assert found.low == pytest.approx(2**-1.48414, rel=1e-5)
+    assert found.high == pytest.approx(2**3.48414, rel=1e-5)
 
 
 def test_the_order_of_processes_does_not_matter():

@@ -7,7 +7,8 @@ from typing import Any
 import pyperf
 import pytest
 
-from harness.isolated import hash_seed, run_worker, worker_command
+from harness.child import hash_seed
+from harness.isolated import run_worker, worker_command
 from harness.machine import allowed_cpus
 from harness.plan import Job, Plan
 from scenarios.scenario import TraceReplay, from_dict

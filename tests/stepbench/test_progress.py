@@ -3,7 +3,8 @@ from types import SimpleNamespace
 import pyperf
 import pytest
 
-from harness.isolated import Event, WorkerError
+from harness.child import WorkerError
+from harness.isolated import Event
 from harness.plan import Job, Plan, Protocol
 from scenarios.scenario import SteadyDecode
 from stepbench import progress
