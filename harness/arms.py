@@ -116,11 +116,15 @@ def create_arm(name: str, *, attention_dp: bool = False) -> SchedulerOutputManag
     """Return a fresh instance of an arm, which has seen no request. Raises InputError."""
     check_arms([name])
     module = importlib.import_module(_MODULES[name])
-    rank = 3 if attention_dp else None  # Any rank, as long as it is the same for all arms.
     manager = module.KvCacheConnectorSchedulerOutputManager(
-        enable_attention_dp=attention_dp, attention_dp_rank=rank
+        enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp)
     )
     return cast(SchedulerOutputManager, manager)
+
+
+def rank(attention_dp: bool) -> int | None:
+    """Return the rank under attention data parallelism: any, but the same for all arms."""
+    return 3 if attention_dp else None
 
 
 def describe_arm(name: str) -> str:

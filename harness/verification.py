@@ -178,7 +178,12 @@ def verify_briefly(arms: Sequence[str]) -> Verification | None:
     against, *others = [name for name in arms if name != FLOOR] or [REFERENCE]
     if not others:
         return None
-    return verify(Contest.of(others, against), range(_BRIEF_RUNS), 0)
+    return play_briefly(Contest.of(others, against))
+
+
+def play_briefly(contest: Contest) -> Verification:
+    """Play a few random runs in this process."""
+    return verify(contest, range(_BRIEF_RUNS), 0)
 
 
 def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:

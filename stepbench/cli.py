@@ -20,11 +20,12 @@ _COMMANDS = {
     "speedup": ("stepbench.speedup", "Measure the arms and print the speedup table."),
     "verify": ("stepbench.verify", "Verify that arms give the same outputs on random runs."),
     "count": ("stepbench.count", "Count exactly what each arm does in an iteration."),
+    "compare": ("stepbench.compare", "Compare two near-equal arms and give a verdict."),
     "report": ("stepbench.report", "Print the table of stored results."),
     "list": ("stepbench.list_", "List the arms and the named scenarios."),
 }
 
-FOUND, USAGE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 4, 130
+FOUND, USAGE, INCONCLUSIVE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 3, 4, 130
 
 
 class _LazyGroup(click.Group):

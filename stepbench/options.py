@@ -2,6 +2,8 @@
 
 import sys
 from collections.abc import Callable, Mapping, Sequence
+from datetime import datetime
+from itertools import chain, count
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar, cast
 
@@ -146,6 +148,13 @@ def chosen_format(style: str | None, as_json: bool) -> "Format":
     if style is None:
         return "terminal" if sys.stdout.isatty() else "markdown"
     return cast("Format", style)
+
+
+def unused_file(stem: str) -> Path:
+    """Return a dated file in ``results`` that does not exist, even twice in a second."""
+    stem = f"{stem}-{datetime.now():%Y%m%d-%H%M%S}"
+    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
+    return next(file for name in names if not (file := Path("results") / f"{name}.json").exists())
 
 
 def print_summaries(files: Sequence[Path], style: "Format") -> None:

@@ -85,6 +85,10 @@ class CountingProgress(_ShownProgress):
         self._what = what
         self._done = 0
 
+    def describe(self, what: str) -> None:
+        """Show what is being done beside the bar."""
+        self._bar.update(self._task, description=what)
+
     def add(self, count: int) -> None:
         """Note that ``count`` more are done."""
         self._done += count

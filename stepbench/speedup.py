@@ -4,8 +4,6 @@ import shlex
 import sys
 from collections.abc import Mapping
 from dataclasses import replace
-from datetime import datetime
-from itertools import chain, count
 from pathlib import Path
 from typing import Any
 
@@ -30,6 +28,7 @@ from .options import (
     print_summaries,
     selected_scenarios,
     selection_options,
+    unused_file,
 )
 from .progress import MeasuringProgress
 
@@ -121,7 +120,7 @@ def command(
     if resume is not None:
         _check_alone(ctx)
     plan = None if resume is not None else _plan(**options)
-    file = resume or output or _unused_file()
+    file = resume or output or unused_file("speedup")
     # Held from before the file is looked at until it is complete, so that two runs cannot both
     # find it free, or carry on with the same half.
     with lock_file(file):
@@ -150,13 +149,6 @@ def command(
             f"{program()} report {shlex.quote(str(file))} --format markdown"
         )
     return code
-
-
-def _unused_file() -> Path:
-    """Return a dated file that does not exist, even if a second is too short for two runs."""
-    stem = f"speedup-{datetime.now():%Y%m%d-%H%M%S}"
-    names = chain([stem], (f"{stem}-{number}" for number in count(2)))
-    return next(file for name in names if not (file := Path("results") / f"{name}.json").exists())
 
 
 def _plan(

@@ -1,0 +1,177 @@
+"""The duet: two near-equal arms on the same workload state, and a control that says how noisy.
+
+The unit of inference is the process. Each has its own hash seed, input seed, import order and order
+of the arms in each iteration, and gives one number: the median over its iterations of the log ratio
+of the two arms.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import statistics
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import asdict, dataclass, field
+
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from .child import WorkerError, hash_seed, run_child
+from .loading import ArmSource
+from .verdict import NOT_MEASURED, Kind, Process, Rule, Verdict, judge, settle
+
+WARMUPS = 10
+MOST_ITERATIONS = 150
+_LEAST_ITERATIONS = 30
+# How long a process measures unless its fewest iterations take longer: starting it costs about as
+# much.
+_SECONDS_OF_PROCESS = 0.4
+_TIMEOUT = 120.0
+
+# After how many processes a verdict is looked for. Few looks, since each is a chance to err.
+_FIRST_LOOK = 6
+_LOOK_EVERY = 4
+_MOST_PROCESSES = 60
+# Share of a cell's time after which the first run has to be over, to leave room for the second.
+_FIRST_RUN = 0.6
+
+
+@dataclass(frozen=True)
+class Duet:
+    """What is compared.
+
+    Attributes:
+        a, b: the arms; the control is a second copy of ``a``.
+        scenarios: the cells.
+        threshold: how much slower or faster matters, as a fraction.
+        seconds: time budget of a cell. A verdict needs a few processes, whatever the budget.
+        seed: from which hash seeds, input seeds and orders are derived.
+        cpu: the core that workers are pinned to; None for no pinning.
+    """
+
+    a: ArmSource
+    b: ArmSource
+    scenarios: tuple[SteadyDecode | TraceReplay, ...]
+    threshold: float = 0.005
+    seconds: float = 10.0
+    seed: int = 0
+    cpu: int | None = None
+
+    @property
+    def rule(self) -> Rule:
+        """When which verdict is given."""
+        return Rule(self.threshold, len(self.scenarios))
+
+
+@dataclass
+class CellResult:
+    """What a duet says of one cell.
+
+    Attributes:
+        scenario: the cell.
+        verdict: the verdict.
+        samples: for each process the seconds of each iteration, of both arms and the control:
+            ``[process][arm][iteration]``.
+        first: the processes that the verdict rests on.
+        second: those that repeated a difference; empty where none was seen.
+        failure: why a worker gave no result; None if all did.
+        took: seconds that the cell took.
+    """
+
+    scenario: SteadyDecode | TraceReplay
+    verdict: Verdict = NOT_MEASURED
+    samples: list[list[list[float]]] = field(default_factory=list)
+    first: list[Process] = field(default_factory=list)
+    second: list[Process] = field(default_factory=list)
+    failure: str | None = None
+    took: float = 0.0
+
+
+def compare_cell(
+    duet: Duet,
+    scenario: SteadyDecode | TraceReplay,
+    progress: Callable[[str], None] = lambda _what: None,
+) -> CellResult:
+    """Compare the arms in one cell.
+
+    Looks now and then, goes on while there is no verdict, and repeats a difference in fresh
+    processes before it is said.
+
+    Args:
+        duet: what is compared.
+        scenario: the cell.
+        progress: called before each process with what it is for.
+    """
+    result = CellResult(scenario)
+    began = time.monotonic()
+
+    def collect(processes: list[Process], until: float, wanted: Kind | None) -> Verdict:
+        while True:
+            progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
+            processes.append(_run_process(duet, scenario, result))
+            if len(processes) < _FIRST_LOOK or (len(processes) - _FIRST_LOOK) % _LOOK_EVERY:
+                continue
+            verdict = judge(processes, duet.rule)
+            is_clear = (
+                verdict.kind != Kind.INCONCLUSIVE if wanted is None else verdict.kind == wanted
+            )
+            spent = time.monotonic() - began
+            if is_clear or spent > until or len(processes) >= _MOST_PROCESSES:
+                return verdict
+
+    try:
+        result.verdict = collect(result.first, duet.seconds * _FIRST_RUN, None)
+        if result.verdict.is_difference:
+            again = collect(result.second, duet.seconds, result.verdict.kind)
+            result.verdict = settle(result.verdict, again)
+    except WorkerError as error:
+        result.failure = str(error)
+        result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)
+    result.took = time.monotonic() - began
+    return result
+
+
+def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellResult) -> Process:
+    """Run the cell's next process, keep its samples, and return what it says."""
+    number = len(result.samples)
+    job = {
+        "sources": [asdict(source) for source in (duet.a, duet.b, duet.a)],
+        "scenario": scenario.to_dict(),
+        "seed": f"{duet.seed}-{scenario.name}-{number}",
+        "cpu": duet.cpu,
+        "warmups": WARMUPS,
+        "least": _LEAST_ITERATIONS,
+        "most": MOST_ITERATIONS,
+        "seconds": _SECONDS_OF_PROCESS,
+    }
+    what = f"cell {scenario.name}, process {number + 1}"
+    command = [sys.executable, "-P", "-m", "harness.duet_worker"]
+    text = run_child(what, command, hash_seed(duet.seed, number), json.dumps(job), _TIMEOUT)
+    try:
+        found = json.loads(text)
+        process = summarise(found["seconds"], found["cpu_share"])
+    except (ValueError, KeyError, TypeError) as error:
+        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
+    result.samples.append(found["seconds"])
+    return process
+
+
+def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
+    """Return what one process says.
+
+    Args:
+        seconds: of each iteration, of the first arm, the second and the control.
+        cpu_share: CPU time over wall time.
+    """
+    first, second, control = seconds
+    return Process(
+        _median_log_ratio(second, first),
+        _median_log_ratio(control, first),
+        cpu_share,
+        (statistics.median(first), statistics.median(second), statistics.median(control)),
+    )
+
+
+def _median_log_ratio(above: list[float], below: list[float]) -> float:
+    return statistics.median(math.log(a / b) for a, b in zip(above, below, strict=True))

@@ -1,0 +1,54 @@
+"""The file of a duet: what was compared, on which machine, and every sample."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+from .duet import CellResult, Duet
+from .files import write_atomically
+
+FORMAT = 1
+
+
+def write_duet(
+    path: Path, duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]
+) -> None:
+    """Write the cells that are finished; what the file held before stays until that is done.
+
+    Args:
+        path: the file, a JSON document.
+        duet: what is compared.
+        results: the finished cells.
+        metadata: what names the machine, the code and the command.
+
+    Raises:
+        InputError: the file cannot be written.
+    """
+    document = {
+        "stepbench_duet_format": FORMAT,
+        "metadata": dict(metadata),
+        "a": asdict(duet.a),
+        "b": asdict(duet.b),
+        "threshold": duet.threshold,
+        "seed": duet.seed,
+        "cpu": duet.cpu,
+        "cells": [_cell(result) for result in results],
+    }
+    write_atomically(path, lambda file: json.dump(document, file))
+
+
+def _cell(result: CellResult) -> dict[str, Any]:
+    return {
+        "scenario": result.scenario.to_dict(),
+        "verdict": asdict(result.verdict),
+        "first_run": [asdict(process) for process in result.first],
+        "second_run": [asdict(process) for process in result.second],
+        # [process][first arm, second arm, control][iteration], in seconds.
+        "samples": result.samples,
+        "failure": result.failure,
+        "took": result.took,
+    }

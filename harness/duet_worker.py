@@ -1,0 +1,76 @@
+"""A worker process of a duet: two arms and a control on the same workload, side by side.
+
+``harness.duet`` starts it as ``python -m harness.duet_worker`` with a job on standard input; the
+samples go to standard output, both as JSON.
+"""
+
+import gc
+import json
+import os
+import random
+import sys
+import time
+
+from scenarios.scenario import from_dict
+from scenarios.workload import create_workload
+
+from .arms import SchedulerOutputManager
+from .child import die_with_parent, take_over_stdout
+from .loading import ArmSource, load_apart
+
+
+def main() -> None:
+    """Measure the job that standard input describes."""
+    result = take_over_stdout()
+    die_with_parent()
+    job = json.load(sys.stdin)
+    if job["cpu"] is not None:
+        # Before the workload is built, so that its memory is this core's own.
+        os.sched_setaffinity(0, {job["cpu"]})
+    rng = random.Random(f"order {job['seed']}")
+    arms = _create_arms([ArmSource(**source) for source in job["sources"]], rng)
+    iterations = job["warmups"] + job["most"]
+    workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"])
+    gc.collect()
+    gc.freeze()
+    gc.disable()
+
+    builds = [arm.build_scheduler_output for arm in arms]
+    order = list(range(len(builds)))
+    seconds: list[list[float]] = [[] for _ in builds]
+    clock = time.perf_counter
+    began, began_cpu = clock(), time.process_time()
+    for iteration in range(iterations):
+        if len(seconds[0]) >= job["least"] and clock() - began > job["seconds"]:
+            break
+        workload.advance()
+        batch, requests, manager = workload.batch, workload.async_requests, workload.manager
+        rng.shuffle(order)
+        for index in order:
+            build = builds[index]
+            start = clock()
+            output = build(batch, requests, manager)
+            end = clock()
+            del output
+            if iteration >= job["warmups"]:
+                seconds[index].append(end - start)
+    wall, cpu = clock() - began, time.process_time() - began_cpu
+    json.dump({"seconds": seconds, "cpu_share": cpu / wall}, result)
+    result.flush()
+    # Freeing a million ints one by one would take longer than a short measurement did.
+    os._exit(0)
+
+
+def _create_arms(sources: list[ArmSource], rng: random.Random) -> list[SchedulerOutputManager]:
+    """Return an instance of each source, loaded as modules of their own in random order."""
+    order = list(range(len(sources)))
+    rng.shuffle(order)
+    arms = {}
+    for index in order:
+        module = load_apart(sources[index], f"_stepbench_duet_{index}")
+        arms[index] = module.KvCacheConnectorSchedulerOutputManager()
+    return [arms[index] for index in range(len(sources))]
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,180 @@
+"""The verdict on a duet, as pure functions over processes.
+
+Effects are natural logarithms of ratios of times. An interval that is not wholly on one side of a
+threshold says nothing about that side: "not significant" is never "equal".
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
+from enum import StrEnum
+
+from .statistics import Estimate, student_t
+
+# A process that got less of its core than this shared it with something else.
+_LEAST_CPU_SHARE = 0.9
+_CONFIDENCE = 0.95
+# Normal quantile of 0.99: how sure the smallest detectable effect is found.
+_POWER_QUANTILE = 2.326
+
+
+class Kind(StrEnum):
+    """What can be said of an arm against another."""
+
+    SLOWER = "slower"
+    FASTER = "faster"
+    NO_DIFFERENCE = "no difference"
+    INCONCLUSIVE = "inconclusive"
+
+
+@dataclass(frozen=True)
+class Process:
+    """What one process says.
+
+    Attributes:
+        effect: median log ratio of the second arm to the first.
+        control: median log ratio of the control, a copy of the first arm, to the first.
+        cpu_share: CPU time over wall time while it measured, at most about 1.
+        seconds: median time of an iteration of each arm and of the control, in seconds.
+    """
+
+    effect: float
+    control: float
+    cpu_share: float
+    seconds: tuple[float, float, float]
+
+
+@dataclass(frozen=True)
+class Rule:
+    """When which verdict is given.
+
+    Attributes:
+        threshold: how much slower or faster matters, as a fraction: 0.005 is half a per cent.
+        cells: number of cells that the same comparison covers. Each is one more chance of a false
+            alarm, so a difference has to be clear at a confidence of 1 - 0.05 / cells.
+    """
+
+    threshold: float = 0.005
+    cells: int = 1
+
+
+@dataclass(frozen=True)
+class Verdict:
+    """What is said of one cell.
+
+    Attributes:
+        kind: the verdict.
+        reason: why it is inconclusive; empty otherwise.
+        ratio: time of the second arm over the first's, with its 95 % interval; None without enough
+            processes.
+        floor: how far the control's interval reaches from 1, as a fraction: what this run shows
+            between two copies of the same code.
+        detectable: the smallest slowdown, as a fraction, that a run like this one would find in 99
+            of 100 cases.
+    """
+
+    kind: Kind
+    reason: str = ""
+    ratio: Estimate | None = None
+    floor: float = math.nan
+    detectable: float = math.nan
+
+    @property
+    def is_difference(self) -> bool:
+        """Whether the verdict is that one arm is slower."""
+        return self.kind in (Kind.SLOWER, Kind.FASTER)
+
+
+NOT_MEASURED = Verdict(Kind.INCONCLUSIVE, "not measured")
+
+
+def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
+    """Return the verdict on processes that are at least two."""
+    if len(processes) < 2:
+        return Verdict(Kind.INCONCLUSIVE, "fewer than two processes finished")
+    effects = [process.effect for process in processes]
+    middle, error = _mean_and_error(effects)
+    control, control_error = _mean_and_error([process.control for process in processes])
+    degrees = len(processes) - 1
+    half = student_t(degrees, _CONFIDENCE) * error
+    sure = student_t(degrees, 1 - (1 - _CONFIDENCE) / rule.cells) * error
+    floor = abs(control) + student_t(degrees, _CONFIDENCE) * control_error
+    threshold = math.log1p(rule.threshold)
+    limit = max(threshold, floor)
+
+    kind, reason = Kind.INCONCLUSIVE, _doubt(processes, control, threshold)
+    if not reason:
+        if middle - sure > limit:
+            kind = Kind.SLOWER
+        elif middle + sure < -limit:
+            kind = Kind.FASTER
+        elif abs(middle) + half < threshold:
+            # Equivalence in all cells is claimed only if each shows it: nothing to correct for.
+            kind = Kind.NO_DIFFERENCE
+        else:
+            reason = f"the interval reaches across the threshold of {rule.threshold:.2%}"
+    return Verdict(
+        kind,
+        reason,
+        Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half)),
+        math.expm1(floor),
+        math.expm1(limit + sure + _POWER_QUANTILE * error),
+    )
+
+
+def settle(first: Verdict, second: Verdict) -> Verdict:
+    """Return what stands of a difference after its repetition in fresh processes."""
+    if second.kind == first.kind:
+        return first
+    return replace(
+        first,
+        kind=Kind.INCONCLUSIVE,
+        reason=f"{first.kind} at first, but not when it was repeated in fresh processes",
+    )
+
+
+def overall(kinds: Iterable[Kind]) -> Kind:
+    """Return the verdict on the whole: the first of these that any cell has.
+
+    Slower, inconclusive, faster, no difference.
+    """
+    found = set(kinds)
+    for kind in (Kind.SLOWER, Kind.INCONCLUSIVE, Kind.FASTER, Kind.NO_DIFFERENCE):
+        if kind in found:
+            return kind
+    return Kind.INCONCLUSIVE
+
+
+def _doubt(processes: Sequence[Process], control: float, threshold: float) -> str:
+    """Return why no verdict can be given, whatever the effect; empty if one can."""
+    share = statistics.median(process.cpu_share for process in processes)
+    if share < _LEAST_CPU_SHARE:
+        return f"busy core: the measuring processes got {share:.0%} of it"
+    if abs(control) > threshold:
+        return f"the control differs from its own copy by {abs(math.expm1(control)):.2%}"
+    drift = _drift([process.effect for process in processes])
+    if abs(drift) > threshold:
+        return f"drift: the second half of the processes differs by {abs(math.expm1(drift)):.2%}"
+    return ""
+
+
+def _drift(effects: Sequence[float]) -> float:
+    """Return by how much the second half of the effects is larger, or 0 if that is chance.
+
+    Welch's interval of the difference with a confidence of 99 %.
+    """
+    half = len(effects) // 2
+    if half < 3:
+        return 0.0
+    before, before_error = _mean_and_error(effects[:half])
+    after, after_error = _mean_and_error(effects[half:])
+    error = math.hypot(before_error, after_error)
+    return after - before if abs(after - before) > student_t(half - 1, 0.99) * error else 0.0
+
+
+def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
+    """Return the mean and its standard error."""
+    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))

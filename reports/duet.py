@@ -1,0 +1,170 @@
+"""What a duet found, as tables, text and JSON."""
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict
+from typing import Any, TextIO
+
+from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet
+from harness.statistics import Estimate
+from harness.verdict import Kind, overall
+from scenarios.scenario import SteadyDecode
+
+from . import markdown, terminal
+from .table import Table, cell_columns, format_time
+from .words import counted
+
+
+def write_duet(
+    duet: Duet,
+    results: Sequence[CellResult],
+    metadata: Mapping[str, object],
+    style: str,
+    file: TextIO,
+) -> None:
+    """Write the verdicts of a duet to ``file``.
+
+    Args:
+        duet: what was compared.
+        results: the cells.
+        metadata: what names the machine, the code and the command.
+        style: ``terminal``, ``markdown`` or ``json``.
+        file: where to.
+    """
+    if style == "json":
+        file.write(_json(duet, results, metadata))
+        return
+    parts: list[Table | str] = [headline(duet, results), _table(duet, results)]
+    parts += [
+        f"{result.scenario.name}: {result.verdict.reason}."
+        for result in results
+        if result.verdict.reason
+    ]
+    parts.append(_how(duet, results, metadata))
+    if style == "terminal":
+        terminal.print_parts(parts, file)
+        return
+    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
+    file.write("\n\n".join(texts) + "\n")
+
+
+def headline(duet: Duet, results: Sequence[CellResult]) -> str:
+    """Return the verdict on all cells in one sentence."""
+    kind = overall(result.verdict.kind for result in results)
+    a, b = f"`{duet.a.spec}`", f"`{duet.b.spec}`"
+    counts = {each: sum(result.verdict.kind == each for result in results) for each in Kind}
+    details = ", ".join(f"{count} {each}" for each, count in counts.items() if count)
+    words = {
+        Kind.SLOWER: f"{b} is slower than {a}",
+        Kind.FASTER: f"{b} is faster than {a}",
+        Kind.NO_DIFFERENCE: f"no difference between {a} and {b} beyond {duet.threshold:.2%}",
+        Kind.INCONCLUSIVE: f"inconclusive: no verdict on {b} against {a}",
+    }
+    return (
+        f"{words[kind][0].upper()}{words[kind][1:]} ({counted(len(results), 'cell')}: {details})."
+    )
+
+
+def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
+    head, texts = cell_columns([(result.scenario, *_size(result)) for result in results])
+    columns = (
+        *head,
+        duet.a.spec,
+        duet.b.spec if duet.b.spec != duet.a.spec else f"{duet.b.spec} again",
+        "Ratio (95 % interval)",
+        "Control",
+        "Detectable",
+        "Processes",
+        "Verdict",
+    )
+    rows = []
+    for result, words in zip(results, texts, strict=True):
+        verdict = result.verdict
+        times = [_time(result, index) for index in (0, 1)]
+        count = (
+            f"{len(result.first)} + {len(result.second)}"
+            if result.second
+            else f"{len(result.first)}"
+        )
+        rows.append(
+            (
+                *words,
+                *times,
+                _ratio(verdict.ratio),
+                _share(verdict.floor),
+                _share(verdict.detectable),
+                count,
+                verdict.kind.value,
+            )
+        )
+    return Table(columns, tuple(rows))
+
+
+def _size(result: CellResult) -> tuple[float, float]:
+    scenario = result.scenario
+    if isinstance(scenario, SteadyDecode):
+        return float(scenario.requests), float(scenario.tokens)
+    return float(scenario.max_batch), math.nan
+
+
+def _time(result: CellResult, arm: int) -> str:
+    processes = result.first + result.second
+    if not processes:
+        return "not measured"
+    times = sorted(process.seconds[arm] for process in processes)
+    return format_time(times[len(times) // 2])
+
+
+def _ratio(ratio: Estimate | None) -> str:
+    if ratio is None:
+        return "-"
+    return f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})"
+
+
+def _share(value: float) -> str:
+    return "-" if math.isnan(value) else f"{value:.2%}"
+
+
+def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
+    took = max((result.took for result in results), default=0.0)
+    return (
+        f"Both arms and a control, a second copy of `{duet.a.spec}`, ran side by side on the same "
+        "workload in each of the processes, in random order: "
+        f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones. A "
+        "process gives the median of its log ratios; intervals are over processes. Slower or "
+        f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, in all cells "
+        "together at 95 %, and again in fresh processes. Detectable is the smallest slowdown that "
+        f"such a run finds in 99 of 100 cases. The longest cell took {took:.1f} s. "
+        f"{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
+    )
+
+
+def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
+    document: dict[str, Any] = {
+        "a": duet.a.spec,
+        "b": duet.b.spec,
+        "threshold": duet.threshold,
+        "verdict": overall(result.verdict.kind for result in results),
+        "metadata": dict(metadata),
+        "cells": [
+            {
+                "cell": result.scenario.name,
+                "scenario": result.scenario.to_dict(),
+                **_finite(asdict(result.verdict)),
+                "processes": len(result.first),
+                "repeated": len(result.second),
+                "took": result.took,
+            }
+            for result in results
+        ],
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _finite(values: dict[str, Any]) -> dict[str, Any]:
+    """Return values with null for what is no number, which JSON does not know."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }

@@ -1,0 +1,204 @@
+"""``stepbench compare``."""
+
+from __future__ import annotations
+
+import math
+import platform
+import shlex
+import sys
+from datetime import datetime
+from pathlib import Path
+from typing import Any
+
+import click
+
+from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
+from harness.duet_file import write_duet
+from harness.loading import ArmOfSource, find_source
+from harness.machine import available_memory, choose_cpu, describe, keep_off, lock_cpu, lock_file
+from harness.plan import check_distinct
+from harness.results import check_writable
+from harness.revision import own_revision
+from harness.verdict import Kind, overall
+from harness.verification import Contest, play_briefly
+from reports.equivalence import render_json, render_text
+from scenarios.errors import InputError
+from scenarios.workload import check_feasible
+
+from . import __version__
+from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
+from .messages import say
+from .options import (
+    chosen_format,
+    format_options,
+    selected_scenarios,
+    selection_options,
+    unused_file,
+)
+from .progress import CountingProgress
+
+
+@click.command()
+@click.argument("a")
+@click.argument("b")
+@selection_options
+@click.option(
+    "--threshold", default="0.5%", show_default=True, help="How much slower or faster matters."
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=10.0,
+    show_default=True,
+    help="Time budget of a cell.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File for the samples.  [default: results/compare-DATE-TIME.json]",
+)
+@click.option("--force", is_flag=True, help="Overwrite that file.")
+@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@format_options(("terminal", "markdown", "json"))
+def command(
+    *,
+    a: str,
+    b: str,
+    threshold: str,
+    seconds: float,
+    seed: int,
+    cpu: str | None,
+    output: Path | None,
+    force: bool,
+    no_verify: bool,
+    quiet: bool,
+    style: str | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Compare two near-equal arms and give a verdict.
+
+    Both arms and a control, a second copy of A, run side by side on the same workload, in fresh
+    processes until the verdict is clear or the time is over. B is slower or faster only if that is
+    clear beyond the threshold and beyond what the control shows, and again when it is repeated. An
+    arm is a name (stepbench list), git:REVISION:NAME for that arm as of a revision of this project,
+    or file:PATH for a Python file that holds one.
+
+    \b
+    Exit codes: 0 no difference, or faster; 1 slower, or the outputs differ; 3 inconclusive.
+
+    \b
+    Examples:
+      stepbench compare git:HEAD~1:incremental incremental
+      stepbench compare page-range batched --cells 64x2048,64x8192
+      stepbench compare incremental incremental         how noisy is this machine?
+    """
+    chosen = chosen_format(style, as_json)
+    scenarios = selected_scenarios(options)
+    check_distinct(scenarios)
+    duet = Duet(
+        find_source(a),
+        find_source(b),
+        scenarios,
+        threshold=_fraction(threshold),
+        seconds=seconds,
+        seed=seed,
+        cpu=choose_cpu(cpu),
+    )
+    memory = available_memory()
+    for scenario in scenarios:
+        # Two arms and a control at once: their kept tokens are the most of it.
+        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // 3)
+    first, second = ArmOfSource(duet.a), ArmOfSource(duet.b)
+    for arm in (first, second):
+        arm(False)  # What cannot be imported is found before anything is measured.
+    if not no_verify:
+        contest = Contest({b: second}, a, first)
+        verification = play_briefly(contest)
+        if verification.failure is not None:
+            render = render_json if chosen == "json" else render_text
+            click.echo(render(verification), nl=False)
+            say("the arms differ, so they are not timed; --no-verify insists")
+            return FOUND
+    file = output or unused_file("compare")
+    metadata = _metadata(duet, verified=not no_verify)
+    results: list[CellResult] = []
+    with lock_file(file):
+        check_writable(file, force=force)
+        code = _measure(duet, results, file, metadata, quiet=quiet)
+    if not results:
+        return code
+    # pandas, which the reports import, takes a quarter of a second.
+    from reports.duet import write_duet as write_report
+
+    write_report(duet, results, metadata, chosen, sys.stdout)
+    if not quiet:
+        say(f"samples kept in {file}")
+    return code
+
+
+def _measure(
+    duet: Duet,
+    results: list[CellResult],
+    file: Path,
+    metadata: dict[str, object],
+    *,
+    quiet: bool,
+) -> int:
+    """Compare cell by cell into ``results`` and ``file``; return the exit code."""
+    try:
+        with (
+            lock_cpu(duet.cpu),
+            keep_off(duet.cpu),
+            CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress,
+        ):
+            for scenario in duet.scenarios:
+                results.append(compare_cell(duet, scenario, progress.describe))
+                write_duet(file, duet, results, metadata)
+                progress.add(1)
+    except KeyboardInterrupt:
+        kept = f"{len(results)} of {len(duet.scenarios)} cells are finished"
+        say(f"interrupted; {kept}{f' and kept in {file}' if results else ''}")
+        return INTERRUPTED
+    for result in results:
+        if result.failure is not None:
+            say(result.failure)
+    if any(result.failure is not None for result in results):
+        return FOUND
+    kind = overall(result.verdict.kind for result in results)
+    return {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
+
+
+def _metadata(duet: Duet, *, verified: bool) -> dict[str, object]:
+    revision = own_revision()
+    words = f"{revision[0][:12]}{' with local changes' if revision[1] else ''}" if revision else "?"
+    checked = "verified in a few random runs first" if verified else "not verified"
+    core = "not pinned" if duet.cpu is None else f"pinned to core {duet.cpu}"
+    return {
+        "stepbench_version": __version__,
+        "revision": words,
+        "python": platform.python_version(),
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": shlex.join(["stepbench", *sys.argv[1:]]),
+        **describe(duet.cpu),
+        "where": (
+            f"stepbench {__version__}, revision {words}, Python {platform.python_version()}, "
+            f"host {platform.node()}, {core}; outputs {checked}."
+        ),
+    }
+
+
+def _fraction(text: str) -> float:
+    """Return the fraction of a text such as ``0.5%`` or ``0.005``."""
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = math.nan
+    if not 0 < value < 1:
+        raise InputError(f"--threshold takes a share such as 0.5% or 0.005, not {text!r}")
+    return value
