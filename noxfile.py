@@ -40,6 +40,13 @@ def lowest(session: nox.Session) -> None:
     _test(session, *pinned)
 
 
+@nox.session(python=SUPPORTED)
+def budgets(session: nox.Session) -> None:
+    """Count the work of all arms and write it as the budget, for every supported Python."""
+    session.install("-e", ".")
+    session.run("stepbench", "count", "--update", "--quiet", silent=True)
+
+
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and types."""

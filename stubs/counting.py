@@ -20,6 +20,8 @@ from .kv_cache_v2 import KVCacheManagerV2
 from .request import LlmRequest
 
 # Code of the stand-ins that the engine has in Python as well; all else in them plays native code.
+# The stale range of a window is also what native code works out for a page range, where it then
+# counts as the engine's.
 ENGINE_PYTHON = (
     "KVCacheManager.commit_and_get_block_hashes",
     "KVCacheManagerV2.get_page_indices_by_layer_group",

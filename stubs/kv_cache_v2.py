@@ -197,9 +197,10 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         page_indices = []
         for index, group in enumerate(self.layer_groups):
             indices = kv_cache.get_page_indices_from(index, begin)
-            first, last = group.stale_range(kv_cache.history_length, self.tokens_per_block)
-            for ordinal in range(max(0, first - begin), min(last - begin, len(indices))):
-                indices[ordinal] = BAD_PAGE_INDEX
+            if group.window is not None:
+                first, last = group.stale_range(kv_cache.history_length, self.tokens_per_block)
+                for ordinal in range(max(0, first - begin), min(last - begin, len(indices))):
+                    indices[ordinal] = BAD_PAGE_INDEX
             page_indices.append(indices)
         return page_indices
 
