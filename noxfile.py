@@ -40,6 +40,13 @@ def lowest(session: nox.Session) -> None:
     _test(session, *pinned)
 
 
+@nox.session
+def gate(session: nox.Session) -> None:
+    """Check a change against a base revision: `nox -s gate -- --base origin/main`."""
+    session.install("-e", ".")
+    session.run("stepbench", "gate", *session.posargs)
+
+
 @nox.session(python=SUPPORTED)
 def budgets(session: nox.Session) -> None:
     """Count the work of all arms and write it as the budget, for every supported Python."""

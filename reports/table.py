@@ -10,7 +10,17 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 from .summary import Cell, Summary, is_open, proper_arms
 
 # Columns of words, which read from the left; figures stand on the right.
-_WORDS = ("Manager", "Settings", "Arm", "Cells", "Call")
+_WORDS = (
+    "Manager",
+    "Settings",
+    "Arm",
+    "Cells",
+    "Call",
+    "Step",
+    "Outcome",
+    "What was found",
+    "Verdict",
+)
 _SPEEDUP = "Speedup (95 % interval)"
 _TIMES_FLOOR = "x floor (95 % interval)"
 # What the arm that others are compared with is to itself.

@@ -21,6 +21,7 @@ _COMMANDS = {
     "verify": ("stepbench.verify", "Verify that arms give the same outputs on random runs."),
     "count": ("stepbench.count", "Count exactly what each arm does in an iteration."),
     "compare": ("stepbench.compare", "Compare two near-equal arms and give a verdict."),
+    "gate": ("stepbench.gate", "Check a change for CI: same outputs, no more work, no slower."),
     "report": ("stepbench.report", "Print the table of stored results."),
     "list": ("stepbench.list_", "List the arms and the named scenarios."),
 }

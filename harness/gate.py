@@ -1,0 +1,157 @@
+"""The gate: what a change has to pass, cheapest first, and what each step found."""
+
+from __future__ import annotations
+
+import fnmatch
+import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import IntEnum
+from pathlib import Path
+from typing import Any
+
+from scenarios.errors import InputError
+
+DEFAULT_BASE = "HEAD~1"
+
+
+class Outcome(IntEnum):
+    """How a step ended, and the exit code of a gate that ends so."""
+
+    PASSED = 0
+    FOUND = 1
+    INCONCLUSIVE = 3
+    NOTHING_TO_COMPARE = 4
+
+
+# Which outcome of several is the gate's: a finding is one, whatever else there is, and what could
+# not be compared is no pass.
+_WORST_FIRST = (
+    Outcome.FOUND,
+    Outcome.NOTHING_TO_COMPARE,
+    Outcome.INCONCLUSIVE,
+    Outcome.PASSED,
+)
+
+
+@dataclass(frozen=True)
+class Step:
+    """What one step of the gate found.
+
+    Attributes:
+        name: the step.
+        outcome: how it ended.
+        summary: one line.
+        details: lines of Markdown, such as a table; empty where the line says it all.
+    """
+
+    name: str
+    outcome: Outcome
+    summary: str
+    details: str = ""
+
+
+@dataclass(frozen=True)
+class GateConfig:
+    """What the gate checks.
+
+    Attributes:
+        arms: the arms.
+        scenario: the catalogue entry whose cells the budget file holds.
+        cells: names of those of its cells that are timed.
+        base: the git revision that the arms are held against.
+        runs: random runs of the equivalence step.
+        budget: the budget file.
+        threshold: how much slower matters, as a fraction.
+        thresholds: the same for what matches a glob of ``CELL/ARM``; the first that matches counts.
+        growth: by glob of an arm, the largest slope against tokens that a figure may have.
+        seconds: time budget of a cell and arm.
+    """
+
+    arms: tuple[str, ...] = ()
+    scenario: str = "reference"
+    cells: tuple[str, ...] = ()
+    base: str = DEFAULT_BASE
+    runs: int = 300
+    budget: str = "budgets.toml"
+    threshold: float = 0.005
+    thresholds: Mapping[str, float] = field(default_factory=dict)
+    growth: Mapping[str, float] = field(default_factory=dict)
+    seconds: float = 10.0
+
+    def threshold_of(self, cell: str, arm: str) -> float:
+        """Return the threshold of an arm in a cell."""
+        found = _first_match(self.thresholds, f"{cell}/{arm}")
+        return self.threshold if found is None else found
+
+    def growth_of(self, arm: str) -> float | None:
+        """Return the largest slope against tokens that a figure of an arm may have, if any."""
+        return _first_match(self.growth, arm)
+
+
+def load_config(path: Path | None) -> GateConfig:
+    """Return the gate's configuration.
+
+    Args:
+        path: a TOML file; None for ``stepbench.toml`` in the working folder, or else
+            ``pyproject.toml`` there. In the latter it is the table ``tool.stepbench.gate``, in any
+            other file ``gate``.
+
+    Raises:
+        InputError: there is no such file, or it does not configure the gate.
+    """
+    if path is None:
+        path = Path("stepbench.toml")
+        if not path.exists():
+            path = Path("pyproject.toml")
+    try:
+        document: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError) as error:
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    except tomllib.TOMLDecodeError as error:
+        raise InputError(f"{path}: not a TOML file: {error}") from None
+    names = ["tool", "stepbench", "gate"] if path.name == "pyproject.toml" else ["gate"]
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        raise InputError(f"{path}: no table [{'.'.join(names)}]")
+    return _config(str(path), document)
+
+
+def outcome_of(steps: Sequence[Step]) -> Outcome:
+    """Return the outcome of the whole gate."""
+    found = {step.outcome for step in steps}
+    return next(outcome for outcome in _WORST_FIRST if outcome in found or outcome == 0)
+
+
+def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
+    kinds: dict[str, type] = {
+        **dict.fromkeys(("scenario", "base", "budget"), str),
+        **dict.fromkeys(("arms", "cells"), list),
+        **dict.fromkeys(("thresholds", "growth"), dict),
+        **dict.fromkeys(("threshold", "seconds"), float),
+        "runs": int,
+    }
+    for name, value in values.items():
+        if name not in kinds:
+            raise InputError(f"{where}: unknown setting {name!r}: known: {', '.join(kinds)}")
+        kind = kinds[name]
+        inner = value if kind is list else value.values() if isinstance(value, dict) else ()
+        good = type(value) is kind or (kind is float and type(value) is int)
+        good = good and all(
+            type(item) in ((str,) if kind is list else (int, float)) for item in inner
+        )
+        if not good:
+            raise InputError(f"{where}: {name} is of the wrong type")
+    settings: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in values.items()}
+    config = GateConfig(**settings)
+    positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
+    if min(positive) <= 0:
+        raise InputError(f"{where}: thresholds, seconds and runs must be more than 0")
+    if not config.arms or not config.cells:
+        raise InputError(f"{where}: arms or cells are missing")
+    return config
+
+
+def _first_match(patterns: Mapping[str, float], name: str) -> float | None:
+    return next((v for p, v in patterns.items() if fnmatch.fnmatchcase(name, p)), None)

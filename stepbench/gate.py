@@ -1,0 +1,102 @@
+"""``stepbench gate``."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import replace
+from pathlib import Path
+
+import click
+
+from harness.gate import Step, load_config, outcome_of
+from harness.gate_steps import run_gate
+from harness.machine import choose_cpu
+from reports.equivalence import render_text
+from scenarios.errors import InputError
+
+from .cli import INTERRUPTED
+from .messages import say
+from .options import jobs_option
+
+
+@click.command()
+@click.option(
+    "--base", metavar="REVISION", help="What to hold the arms against.  [default: configured]"
+)
+@click.option(
+    "--config",
+    type=click.Path(path_type=Path),
+    help="TOML file.  [default: stepbench.toml, else pyproject.toml]",
+)
+@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@jobs_option
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the JSON there as well."
+)
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+def command(
+    *,
+    base: str | None,
+    config: Path | None,
+    cpu: str | None,
+    jobs: int,
+    output: Path | None,
+    as_json: bool,
+    quiet: bool,
+) -> int:
+    """Check a change for CI: same outputs, no more work, no slower.
+
+    Cheapest first: random runs against the reference; exact work against the budget file; its
+    growth with the context; then each arm whose source changed since the base, timed in a duet
+    against itself as it was. The summary also goes to the file that GITHUB_STEP_SUMMARY names.
+
+    \b
+    Exit codes: 0 passed; 1 a regression; 3 inconclusive; 4 something has nothing to be compared
+    with: a cell, an arm or a budget is missing, or the base is.
+
+    \b
+    Examples:
+      stepbench gate
+      stepbench gate --base origin/main --json
+    """
+    settings = load_config(config)
+    if base is not None:
+        settings = replace(settings, base=base)
+    core = choose_cpu(cpu)
+    steps: list[Step] = []
+
+    def progress(what: str) -> None:
+        if not quiet:
+            say(what)
+
+    def describe(found: object) -> str:
+        return f"```\n{render_text(found)}```"  # type: ignore[arg-type]
+
+    try:
+        for step in run_gate(settings, cpu=core, jobs=jobs, describe=describe, progress=progress):
+            steps.append(step)
+            progress(f"{step.name}: {step.summary}")
+    except KeyboardInterrupt:
+        say(f"interrupted after {len(steps)} steps")
+        return INTERRUPTED
+
+    # pandas, which the reports import, takes a quarter of a second.
+    from reports.gate import render_json, render_markdown
+
+    document, summary = render_json(steps, settings.base), render_markdown(steps, settings.base)
+    click.echo(document if as_json else summary, nl=False)
+    if output is not None:
+        _write(output, document, "w")
+    target = os.environ.get("GITHUB_STEP_SUMMARY")
+    if target:
+        _write(Path(target), summary, "a")
+    return int(outcome_of(steps))
+
+
+def _write(path: Path, text: str, mode: str) -> None:
+    try:
+        with path.open(mode, encoding="utf-8") as file:
+            file.write(text)
+    except OSError as error:
+        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
