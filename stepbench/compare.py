@@ -95,7 +95,7 @@ def command(
     Examples:
       stepbench compare git:HEAD~1:incremental incremental
       stepbench compare page-range batched --cells 64x2048,64x8192
-      stepbench compare incremental incremental         how noisy is this machine?
+      stepbench compare incremental incremental --cells 64x2048
     """
     chosen = chosen_format(style, as_json)
     scenarios = selected_scenarios(options)
