@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 import sys
 import tomllib
 from collections.abc import Mapping, Sequence
@@ -79,7 +80,7 @@ def load_budget(path: Path) -> Budget:
         raise NoBaselineError(f"{path}: no such budget file; --update writes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
     seed = values.pop("seed", None)
     if type(seed) is not int:
@@ -132,8 +133,8 @@ def check(budget: Budget, works: Sequence[Work], *, whole: bool) -> Finding:
 def update(budget: Budget | None, works: Sequence[Work], seed: int, *, whole: bool) -> Budget:
     """Return a budget that allows just the counted work.
 
-    Budgets of other Python versions stay, and so do, unless the work is ``whole``, other cells and
-    arms.
+    Budgets of other Python versions stay if they were counted with the same seed, and so do, unless
+    the work is ``whole``, other cells and arms.
 
     Raises:
         InputError: the work is a part of the budget, but was counted with another seed.
@@ -154,7 +155,8 @@ def update(budget: Budget | None, works: Sequence[Work], seed: int, *, whole: bo
                 continue
             if figure in VERSION_FIGURES:
                 others = before.get(figure)
-                kept = others if isinstance(others, dict) else {}
+                same = budget is not None and budget.seed == seed
+                kept = others if same and isinstance(others, dict) else {}
                 figures[figure] = dict(sorted({**kept, PYTHON: value}.items()))
             else:
                 figures[figure] = value
@@ -188,10 +190,14 @@ def _check_figures(where: str, figures: object) -> None:
             value.values() if figure in VERSION_FIGURES and isinstance(value, dict) else [value]
         )
         by_version = isinstance(value, dict) == (figure in VERSION_FIGURES)
-        if not by_version or any(type(number) not in (int, float) for number in numbers):
+        if not by_version or not all(map(_is_figure, numbers)):
             raise InputError(
                 f"{where}: {figure} is no number, or not by Python version as it should"
             )
+
+
+def _is_figure(value: object) -> bool:
+    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
 
 
 def _limit(figures: Mapping[str, float | dict[str, float]], figure: str) -> float | None:

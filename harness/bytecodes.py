@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import sys
+import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
 from types import CodeType, FrameType
@@ -27,18 +28,22 @@ def counting_bytecodes(classify: Classify) -> Iterator[Counter[str]]:
         RuntimeError: six tools monitor this process already.
     """
     counts: Counter[str] = Counter()
-    kinds: dict[CodeType, str | None] = {}
+    # By identity: code is equal to its like in another file.
+    kinds: dict[int, tuple[CodeType, str | None]] = {}
 
     def kind_of(code: CodeType) -> str | None:
-        if code not in kinds:
-            kinds[code] = _OWN_KIND if code.co_filename == __file__ else classify(code)
-        return kinds[code]
+        known = kinds.get(id(code))
+        if known is None:
+            own = code.co_filename in _OWN
+            known = kinds[id(code)] = (code, None if own else classify(code))
+        return known[1]
 
     with _monitoring(counts, kind_of) if METHOD == "sys.monitoring" else _tracing(counts, kind_of):
         yield counts
 
 
-_OWN_KIND = None
+# What enters and leaves the counting.
+_OWN = {__file__, contextlib.__file__}
 
 
 @contextlib.contextmanager
@@ -48,11 +53,14 @@ def _monitoring(counts: Counter[str], kind_of: Classify) -> Iterator[None]:
     if tool is None:
         raise RuntimeError("no tool number of sys.monitoring is free")
 
+    thread = threading.get_ident()
+
     def count(code: CodeType, _offset: int) -> object:
         kind = kind_of(code)
         if kind is None:
             return monitoring.DISABLE
-        counts[kind] += 1
+        if threading.get_ident() == thread:
+            counts[kind] += 1
         return None
 
     monitoring.use_tool_id(tool, "stepbench")

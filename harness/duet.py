@@ -27,7 +27,9 @@ _LEAST_ITERATIONS = 30
 # How long a process measures unless its fewest iterations take longer: starting it costs about as
 # much.
 _SECONDS_OF_PROCESS = 0.4
+# After which a worker counts as hanging: far more than its fewest iterations take.
 _TIMEOUT = 120.0
+_TIMEOUT_PER_TOKEN = 1e-4
 
 # After how many processes a verdict is looked for. Few looks, since each is a chance to err.
 _FIRST_LOOK = 6
@@ -106,24 +108,29 @@ def compare_cell(
     result = CellResult(scenario)
     began = time.monotonic()
 
-    def collect(processes: list[Process], until: float, wanted: Kind | None) -> Verdict:
+    def collect(
+        processes: list[Process], until: float, rule: Rule, wanted: Kind | None = None
+    ) -> Verdict:
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
             processes.append(_run_process(duet, scenario, result))
             if len(processes) < _FIRST_LOOK or (len(processes) - _FIRST_LOOK) % _LOOK_EVERY:
                 continue
-            verdict = judge(processes, duet.rule)
+            verdict = judge(processes, rule)
             is_clear = (
                 verdict.kind != Kind.INCONCLUSIVE if wanted is None else verdict.kind == wanted
             )
             spent = time.monotonic() - began
-            if is_clear or spent > until or len(processes) >= _MOST_PROCESSES:
+            is_last = len(processes) + _LOOK_EVERY > _MOST_PROCESSES
+            if is_clear or spent > until or is_last:
                 return verdict
 
     try:
-        result.verdict = collect(result.first, duet.seconds * _FIRST_RUN, None)
+        result.verdict = collect(result.first, duet.seconds * _FIRST_RUN, duet.rule)
         if result.verdict.is_difference:
-            again = collect(result.second, duet.seconds, result.verdict.kind)
+            # One cell is asked once more: there are no others to make up for.
+            once_more = Rule(duet.threshold)
+            again = collect(result.second, duet.seconds, once_more, result.verdict.kind)
             result.verdict = settle(result.verdict, again)
     except WorkerError as error:
         result.failure = str(error)
@@ -146,12 +153,14 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
         "seconds": _SECONDS_OF_PROCESS,
     }
     what = f"cell {scenario.name}, process {number + 1}"
+    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
+    timeout = _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
     command = [sys.executable, "-P", "-m", "harness.duet_worker"]
-    text = run_child(what, command, hash_seed(duet.seed, number), json.dumps(job), _TIMEOUT)
+    text = run_child(what, command, hash_seed(duet.seed, number), json.dumps(job), timeout)
     try:
         found = json.loads(text)
         process = summarise(found["seconds"], found["cpu_share"])
-    except (ValueError, KeyError, TypeError) as error:
+    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise WorkerError(f"{what}: the worker returned no result: {error}") from None
     result.samples.append(found["seconds"])
     return process
@@ -163,8 +172,13 @@ def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
     Args:
         seconds: of each iteration, of the first arm, the second and the control.
         cpu_share: CPU time over wall time.
+
+    Raises:
+        ValueError: the samples are no positive numbers, or not as many for each arm.
     """
     first, second, control = seconds
+    if not all(map(math.isfinite, (cpu_share, *first, *second, *control))):
+        raise ValueError("a sample is no number")
     return Process(
         _median_log_ratio(second, first),
         _median_log_ratio(control, first),

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -38,13 +39,21 @@ def write_duet(
         "cpu": duet.cpu,
         "cells": [_cell(result) for result in results],
     }
-    write_atomically(path, lambda file: json.dump(document, file))
+    write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))
+
+
+def finite(values: Mapping[str, Any]) -> dict[str, Any]:
+    """Return values with None for what is no number, for which JSON has no word."""
+    return {
+        name: None if isinstance(value, float) and not math.isfinite(value) else value
+        for name, value in values.items()
+    }
 
 
 def _cell(result: CellResult) -> dict[str, Any]:
     return {
         "scenario": result.scenario.to_dict(),
-        "verdict": asdict(result.verdict),
+        "verdict": finite(asdict(result.verdict)),
         "first_run": [asdict(process) for process in result.first],
         "second_run": [asdict(process) for process in result.second],
         # [process][first arm, second arm, control][iteration], in seconds.

@@ -8,6 +8,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 
 from connector.data import RequestData, SchedulerOutput
+from scenarios.errors import InputError
 from scenarios.operations import Episode, Operation
 from scenarios.world import World
 from stubs.kv_cache_v2 import BAD_PAGE_INDEX
@@ -34,7 +35,10 @@ class Difference:
 
 
 def compare_episode(
-    episode: Episode, reference: ArmFactory, arms: Mapping[str, ArmFactory]
+    episode: Episode,
+    reference: ArmFactory,
+    arms: Mapping[str, ArmFactory],
+    against: str = "the reference",
 ) -> tuple[Difference | None, Counter[str]]:
     """Play an episode to all arms at once.
 
@@ -45,9 +49,13 @@ def compare_episode(
         episode: what happens.
         reference: makes the arm that is right.
         arms: make the others, by name; each is told whether attention data parallelism is on.
+        against: what to call the arm that is right.
 
     Returns:
         The first difference, or None, and how often each ingredient of the model was reached.
+
+    Raises:
+        InputError: the arm that is right raised something.
     """
     dp = episode.setting.attention_dp
     expected_of = reference(dp)
@@ -58,25 +66,27 @@ def compare_episode(
         if not world.apply(operation):
             continue
         step += 1
-        expected = _build(expected_of, world)
-        outputs = {name: _try_build(arm, world) for name, arm in others.items()}
+        expected = try_build(expected_of, world)
+        if isinstance(expected, BaseException):
+            raise InputError(f"{against} should be right, but raised {expected!r} in report {step}")
+        outputs = {name: try_build(arm, world) for name, arm in others.items()}
         for name, output in outputs.items():
             found = first_difference(expected, output)
             if found is not None:
                 return Difference(name, step, *found), world.reached
         _note_output(world, expected)
         for output in (expected, *outputs.values()):
-            _overwrite(output)
+            overwrite(output)
         world.finish_iteration()
     _note_setting(world)
     return None, world.reached
 
 
 def first_difference(
-    expected: SchedulerOutput, actual: SchedulerOutput | Exception
+    expected: SchedulerOutput, actual: SchedulerOutput | BaseException
 ) -> tuple[str, str, str] | None:
     """Return path, expected and actual value of the first field that differs, or None."""
-    if isinstance(actual, Exception):
+    if isinstance(actual, BaseException):
         return "exception", "none", repr(actual)
     if expected == actual:
         return None
@@ -150,14 +160,11 @@ def _is_valid(operation: Operation) -> bool:
     )
 
 
-def _build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput:
-    return arm.build_scheduler_output(world.batch, world.async_requests, world.manager)
-
-
-def _try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | Exception:
+def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | BaseException:
+    """Return an arm's output for the current batch, or what it raised."""
     try:
-        return _build(arm, world)
-    except Exception as error:  # Whatever a wrong arm raises is its difference.
+        return arm.build_scheduler_output(world.batch, world.async_requests, world.manager)
+    except (Exception, SystemExit) as error:  # Whatever a wrong arm raises is its difference.
         return error
 
 
@@ -175,8 +182,9 @@ def _difference_in_requests(
     return None
 
 
-def _overwrite(output: SchedulerOutput | Exception) -> None:
-    if isinstance(output, Exception):
+def overwrite(output: SchedulerOutput | BaseException) -> None:
+    """Change all lists of an output, as a consumer may do."""
+    if isinstance(output, BaseException):
         return
     for data in output.new_requests + output.cached_requests:
         for values in (

@@ -46,8 +46,8 @@ def growth(works: Sequence[Work]) -> list[Growth]:
             "-".join([kind.manager, *kind.settings()]),
             arm,
             figure,
-            requests=_slope(group, figure, along=_requests, alike=_tokens),
-            tokens=_slope(group, figure, along=_tokens, alike=_requests),
+            requests=_slope(group, figure, along=_requests, alike="tokens"),
+            tokens=_slope(group, figure, along=_tokens, alike="requests"),
         )
         for (kind, arm), group in groups.items()
         for figure in FIGURES
@@ -59,25 +59,29 @@ def _slope(
     figure: str,
     *,
     along: Callable[[Work], float],
-    alike: Callable[[Work], float],
+    alike: str,
 ) -> float | None:
-    """Return the slope of a figure along one size, among works that are alike in the other.
+    """Return the slope of a figure along one size, among cells that are alike in the other.
 
-    Least squares with an intercept for each set of works that are alike (the within estimator of
+    Least squares with an intercept for each set of cells that are alike (the within estimator of
     panel data), so that a figure which does not grow has a slope of exactly 0.
     """
-    sets: dict[float, list[tuple[float, float]]] = {}
+    sets: dict[int, list[tuple[float, float]]] = {}
     for work in works:
         value = work.per_iteration(figure)
         if not value:
             return None
-        sets.setdefault(alike(work), []).append((math.log(along(work)), math.log(value)))
+        points = sets.setdefault(getattr(work.scenario, alike), [])
+        points.append((math.log(along(work)), math.log(value)))
     over = under = 0.0
     for points in sets.values():
-        mean_x = sum(x for x, _ in points) / len(points)
-        mean_y = sum(y for _, y in points) / len(points)
-        over += sum((x - mean_x) * (y - mean_y) for x, y in points)
-        under += sum((x - mean_x) ** 2 for x, _ in points)
+        # From the first point, so that what does not grow is 0 and no rounding error.
+        x0, y0 = points[0]
+        moved = [(x - x0, y - y0) for x, y in points]
+        mean_x = sum(x for x, _ in moved) / len(moved)
+        mean_y = sum(y for _, y in moved) / len(moved)
+        over += sum((x - mean_x) * (y - mean_y) for x, y in moved)
+        under += sum((x - mean_x) ** 2 for x, _ in moved)
     return over / under if under else None
 
 

@@ -11,10 +11,11 @@ from typing import cast
 
 from scenarios.errors import InputError, NoBaselineError, unknown
 
-from .arms import ARMS, SchedulerOutputManager, rank
+from .arms import ARMS, ArmFactory, RegisteredArm, SchedulerOutputManager, rank
 from .revision import ROOT, git
 
 _CLASS = "KvCacheConnectorSchedulerOutputManager"
+_METHODS = ("build_scheduler_output", "record_new_matched_tokens", "reset_request")
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ def find_source(spec: str) -> ArmSource:
     commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
         raise InputError(f"arm {spec!r}: no git revision {revision!r} here")
-    text = git("show", f"{commit}:{path}", strip=False)
+    text = git("show", f"{commit}:./{path}", strip=False)
     if text is None:
         raise NoBaselineError(f"arm {name!r} does not exist at revision {revision}")
     return ArmSource(spec, name, f"{commit[:12]}:{path}", text)
@@ -81,8 +82,9 @@ def load_apart(source: ArmSource, alias: str) -> ModuleType:
     module.__file__ = source.filename
     sys.modules[alias] = module
     try:
-        exec(compile(source.text, source.filename, "exec"), module.__dict__)  # noqa: S102
-    except Exception as error:  # The code of a file or a revision can raise anything.
+        code = compile(source.text, source.filename, "exec", dont_inherit=True)
+        exec(code, module.__dict__)  # noqa: S102
+    except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         del sys.modules[alias]
         raise InputError(
             f"{source.spec}: cannot be imported: {type(error).__name__}: {error}"
@@ -106,11 +108,26 @@ class ArmOfSource:
     source: ArmSource
 
     def __call__(self, attention_dp: bool) -> SchedulerOutputManager:
-        """Return an instance that has seen no request."""
-        manager = _module(self.source).KvCacheConnectorSchedulerOutputManager(
-            enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp)
-        )
+        """Return an instance that has seen no request.
+
+        Raises InputError if the source cannot be imported, or makes no arm.
+        """
+        create = getattr(_module(self.source), _CLASS)
+        try:
+            manager = create(enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp))
+        except (Exception, SystemExit) as error:
+            raise InputError(
+                f"{self.source.spec}: cannot be made: {type(error).__name__}: {error}"
+            ) from error
+        missing = [name for name in _METHODS if not callable(getattr(manager, name, None))]
+        if missing:
+            raise InputError(f"{self.source.spec}: has no method {', '.join(missing)}")
         return cast(SchedulerOutputManager, manager)
+
+
+def arm_factory(spec: str) -> ArmFactory:
+    """Return what makes instances of the arm that a user names. Raises as ``find_source``."""
+    return RegisteredArm(spec) if spec in ARMS else ArmOfSource(find_source(spec))
 
 
 @functools.cache

@@ -16,7 +16,7 @@ def spread(task: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jobs: i
         arguments: positional arguments of each call.
         jobs: processes to use; with 1, or for a single call, it is this one.
     """
-    if jobs == 1 or len(arguments) == 1:
+    if jobs == 1 or len(arguments) <= 1:
         for own in arguments:
             yield task(*own)
         return

@@ -115,7 +115,7 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
             # Equivalence in all cells is claimed only if each shows it: nothing to correct for.
             kind = Kind.NO_DIFFERENCE
         else:
-            reason = f"the interval reaches across the threshold of {rule.threshold:.2%}"
+            reason = _unclear(abs(middle), half, sure, floor, rule)
     return Verdict(
         kind,
         reason,
@@ -123,6 +123,19 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
         math.expm1(floor),
         math.expm1(limit + sure + _POWER_QUANTILE * error),
     )
+
+
+def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) -> str:
+    """Return why an effect is neither a difference nor none."""
+    threshold = math.log1p(rule.threshold)
+    if effect - half <= threshold:
+        return f"the interval reaches across the threshold of {rule.threshold:.2%}"
+    if effect - sure <= threshold:
+        return (
+            f"beyond the threshold of {rule.threshold:.2%}, but not as surely as "
+            f"{rule.cells} cells together ask for"
+        )
+    return f"the control reaches as far: {math.expm1(floor):.2%} from its own copy"
 
 
 def settle(first: Verdict, second: Verdict) -> Verdict:

@@ -105,7 +105,7 @@ class Contest:
 
     def play(self, episode: Episode) -> tuple[Difference | None, Counter[str]]:
         """Play an episode to all arms."""
-        return compare_episode(episode, self.reference, self.arms)
+        return compare_episode(episode, self.reference, self.arms, self.against)
 
 
 @dataclass(frozen=True)

@@ -102,7 +102,8 @@ def _excess(excess: Excess) -> str:
 def _introduction(works: Sequence[Work], *, per_request: bool) -> str:
     what = "per request and iteration" if per_request else "per iteration"
     counts = sorted({work.iterations for work in works})
-    return f"Work {what}, mean over {' or '.join(map(str, counts))} iterations, exact:"
+    numbers = " or ".join(map(str, counts[:-1])) + " or " if counts[1:] else ""
+    return f"Work {what}, mean over {numbers}{counted(counts[-1], 'iteration')}, exact:"
 
 
 def _work_table(works: Sequence[Work], *, per_request: bool) -> Table:

@@ -7,6 +7,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet
+from harness.duet_file import finite
 from harness.statistics import Estimate
 from harness.verdict import Kind, overall
 from scenarios.scenario import SteadyDecode
@@ -36,6 +37,9 @@ def write_duet(
         file.write(_json(duet, results, metadata))
         return
     parts: list[Table | str] = [headline(duet, results), _table(duet, results)]
+    missing = len(duet.scenarios) - len(results)
+    if missing:
+        parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
     parts += [
         f"{result.scenario.name}: {result.verdict.reason}."
         for result in results
@@ -147,11 +151,12 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
         "threshold": duet.threshold,
         "verdict": overall(result.verdict.kind for result in results),
         "metadata": dict(metadata),
+        "cells_missing": len(duet.scenarios) - len(results),
         "cells": [
             {
                 "cell": result.scenario.name,
                 "scenario": result.scenario.to_dict(),
-                **_finite(asdict(result.verdict)),
+                **finite(asdict(result.verdict)),
                 "processes": len(result.first),
                 "repeated": len(result.second),
                 "took": result.took,
@@ -160,11 +165,3 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
         ],
     }
     return json.dumps(document, indent=2) + "\n"
-
-
-def _finite(values: dict[str, Any]) -> dict[str, Any]:
-    """Return values with null for what is no number, which JSON does not know."""
-    return {
-        name: None if isinstance(value, float) and not math.isfinite(value) else value
-        for name, value in values.items()
-    }

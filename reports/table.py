@@ -1,5 +1,6 @@
 """The speedup table as rows of text, before any markup."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 
@@ -108,7 +109,8 @@ def cell_columns(
     """Return the headings of the columns that tell the cell, and their texts for each cell.
 
     Args:
-        cells: for each the scenario, the mean number of requests and of tokens per request.
+        cells: for each the scenario, the mean number of requests and of tokens per request, which
+            may be unknown (not a number) for a trace.
     """
     settings = [" ".join(scenario.settings()) for scenario, _, _ in cells]
     with_manager = {scenario.manager for scenario, _, _ in cells} != {"v2"}
@@ -158,7 +160,9 @@ def _digits(value: float) -> str:
 
 
 def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> str:
-    return f"{scenario.tokens:,}" if isinstance(scenario, SteadyDecode) else f"{mean:,.0f} (mean)"
+    if isinstance(scenario, SteadyDecode):
+        return f"{scenario.tokens:,}"
+    return "-" if math.isnan(mean) else f"{mean:,.0f} (mean)"
 
 
 def _time(cell: Cell, arm: str) -> str:

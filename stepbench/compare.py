@@ -199,6 +199,10 @@ def _fraction(text: str) -> float:
         value = float(number) / (100 if percent else 1)
     except ValueError:
         value = math.nan
+    if not percent and 0.1 <= value < 1:
+        raise InputError(
+            f"--threshold {text!r}: write {number}% or, if it is meant, a fraction below 0.1"
+        )
     if not 0 < value < 1:
         raise InputError(f"--threshold takes a share such as 0.5% or 0.005, not {text!r}")
     return value

@@ -106,8 +106,9 @@ def command(
 
     if checks and budget is not None:
         finding = check(budget, works, whole=whole)
-        render = render_finding_json(finding) if as_json else render_finding(finding, str(file))
-        click.echo(render, nl=False)
+        json_wanted = chosen == "json"
+        text = render_finding_json(finding) if json_wanted else render_finding(finding, str(file))
+        click.echo(text, nl=False)
         return FOUND if finding.excesses else NOTHING_TO_COMPARE if finding.missing else 0
     if updates:
         write_budget(file, update(budget, works, seed, whole=whole))

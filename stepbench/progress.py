@@ -44,6 +44,8 @@ class _ShownProgress:
             rest,
             console=console,
             transient=True,
+            # By us: its own thread would be counted where work is counted.
+            auto_refresh=False,
             disable=quiet or not console.is_terminal,
         )
         self._lines = not quiet and not console.is_terminal
@@ -87,12 +89,12 @@ class CountingProgress(_ShownProgress):
 
     def describe(self, what: str) -> None:
         """Show what is being done beside the bar."""
-        self._bar.update(self._task, description=what)
+        self._bar.update(self._task, description=what, refresh=True)
 
     def add(self, count: int) -> None:
         """Note that ``count`` more are done."""
         self._done += count
-        self._bar.update(self._task, completed=self._done)
+        self._bar.update(self._task, completed=self._done, refresh=True)
         self._tell_now_and_then(self._line)
 
     def _line(self) -> str:
@@ -129,13 +131,13 @@ class MeasuringProgress(_ShownProgress):
             self._print(str(event.error))  # Even if quiet: this is no progress.
         elif event.benchmark is None:
             self._started = time.monotonic()
-            self._bar.update(self._task, description=event.job.benchmark)
+            self._bar.update(self._task, description=event.job.benchmark, refresh=True)
         else:
             spent = time.monotonic() - self._started
             self._spent.setdefault(event.job.benchmark, []).append(spent)
             self._left.remove(event.job)
         done = self._total - len(self._left)
-        self._bar.update(self._task, completed=done, left=self._remaining())
+        self._bar.update(self._task, completed=done, left=self._remaining(), refresh=True)
         self._tell_now_and_then(
             lambda: f"{done} of {self._total} processes done, {self._remaining()}"
         )

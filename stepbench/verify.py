@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, check_arms, load_file
+from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, load_file
+from harness.loading import arm_factory
 from harness.processes import spread
 from harness.verification import Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
@@ -65,18 +66,23 @@ def command(
       stepbench verify
       stepbench verify page-range --against full-copy --runs 300
       stepbench verify page-range --seed 0 --run 17
+      stepbench verify file:my_arm.py --against git:HEAD:incremental
       stepbench verify --self-test
     """
-    check_arms([against], floor=False)
     numbers = range(runs) if run is None else range(run, run + 1)
     if self_test:
         if arms:
             raise click.UsageError("--self-test takes no arms")
         return _self_test(seed, jobs, as_json=as_json, quiet=quiet)
     names = arms or tuple(name for name in ARMS if name != against)
-    check_arms(names, floor=False)
+    for name in names:
+        if names.count(name) > 1:
+            raise InputError(f"arm {name!r} is named twice")
+    contest = Contest({name: arm_factory(name) for name in names}, against, arm_factory(against))
+    for make in (contest.reference, *contest.arms.values()):
+        make(False)  # What cannot be imported is found before anything runs.
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
-        result = verify(Contest.of(names, against), numbers, seed, jobs=jobs, progress=progress.add)
+        result = verify(contest, numbers, seed, jobs=jobs, progress=progress.add)
     click.echo(render_json(result) if as_json else render_text(result, coverage=coverage), nl=False)
     return FOUND if result.failure or result.uncovered() else 0
 

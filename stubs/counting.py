@@ -227,8 +227,10 @@ def _wrap(requests: Iterable[LlmRequest], crossings: Crossings) -> list[Counting
 def _counted(
     name: str, kind: str | None, call: Callable[..., Any], crossings: Crossings
 ) -> Callable[..., Any]:
-    def counted(*arguments: object) -> Any:  # noqa: ANN401
-        value = call(*map(_unwrapped, arguments))
+    def counted(*arguments: object, **named: object) -> Any:  # noqa: ANN401
+        value = call(
+            *map(_unwrapped, arguments), **{key: _unwrapped(item) for key, item in named.items()}
+        )
         crossings.called(name, kind, value)
         return value
 

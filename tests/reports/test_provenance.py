@@ -193,6 +193,40 @@ def test_without_the_floor_it_is_not_explained(write_results: WriteResults):
     assert "floor" not in text
 
 
+@pytest.mark.parametrize(
+    ("noted", "sentence"),
+    [
+        ((20, 20), "Before that, the arms gave the same outputs in 20 random runs. "),
+        ((1, 1), "Before that, the arms gave the same outputs in 1 random run. "),
+        # Carried on with --no-verify, or measured by a version that did not verify.
+        ((20, 0), "That the arms give the same outputs was not verified. "),
+        ((20, None), "That the arms give the same outputs was not verified. "),
+    ],
+)
+def test_it_says_whether_the_arms_were_verified(
+    write_results: WriteResults, noted: tuple[int, int | None], sentence: str
+):
+    keys = [(0, "full-copy", 0), (0, "incremental", 0)]
+    runs = {
+        key: {} if number is None else {"stepbench_verified_runs": number}
+        for key, number in zip(keys, noted, strict=True)
+    }
+
+    text = provenance(write_results(make_plan(), dict.fromkeys(keys, 1.0), runs=runs))
+
+    assert sentence in text
+    assert text.count("same outputs") == 1
+
+
+@pytest.mark.parametrize("arms", [("full-copy",), ("floor",), ("full-copy", "floor")])
+def test_an_arm_alone_has_nothing_to_be_verified_against(
+    write_results: WriteResults, arms: tuple[str, ...]
+):
+    text = provenance(write_results(make_plan(arms=arms), {(0, arms[0], 0): 1.0}))
+
+    assert "same outputs" not in text
+
+
 def test_a_trace_has_its_own_sentence_and_no_growth(write_results: WriteResults):
     text = provenance(write_results(make_plan(TRACE), ONE))
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import click
 import pytest
 
+from scenarios.errors import InputError
 from stepbench import options
 
 from .conftest import SCRIPT, Run, assert_refused
@@ -50,6 +51,39 @@ def test_the_contradiction_is_found_before_anything_else(run_here: Run, command:
 def test_the_formats_offered_are_those_there_are(run_here: Run, results: str):
     assert options.FORMATS == ("terminal", "markdown", "csv", "json")
     assert_refused(run_here("report", results, "--format", "html"), "'html'", *options.FORMATS)
+
+
+def _jobs(*arguments: str) -> int:
+    """What ``--jobs`` makes of its text."""
+    command = click.command()(options.jobs_option(lambda jobs: jobs))
+    return command.main(list(arguments), standalone_mode=False)
+
+
+@pytest.mark.parametrize(("text", "number"), [("1", 1), ("16", 16), ("007", 7), ("9999", 9999)])
+def test_jobs_are_a_number_of_processes(text: str, number: int):
+    assert _jobs("--jobs", text) == number
+
+
+@pytest.mark.parametrize("arguments", [(), ("--jobs", "auto")])
+def test_automatic_jobs_are_one_for_each_core_that_is_allowed(
+    monkeypatch: pytest.MonkeyPatch, arguments: tuple[str, ...]
+):
+    monkeypatch.setattr(options, "allowed_cpus", lambda: [1, 4, 6])
+
+    assert _jobs(*arguments) == 3
+
+
+@pytest.mark.parametrize(
+    "text", ["0", "000", "-1", "+1", "1.5", "1e3", "10000", "", " 1", "Auto", "\N{SUPERSCRIPT TWO}"]
+)
+def test_jobs_that_are_none_are_refused(text: str):
+    with pytest.raises(InputError, match="--jobs takes a number of processes or 'auto', not '"):
+        _jobs("--jobs", text)
+
+
+def test_a_command_may_offer_fewer_formats(run_here: Run):
+    ran = run_here("count", "--format", "csv")
+    assert_refused(ran, "'csv'", "'terminal', 'markdown', 'json'")
 
 
 def test_a_terminal_gets_a_table_of_its_width(results: str):

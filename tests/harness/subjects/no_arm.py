@@ -1,0 +1,3 @@
+"""A module without an arm."""
+
+NAME = "nothing"

@@ -1,0 +1,149 @@
+"""The file of a duet: it holds all that the verdicts rest on, and is JSON that anything reads."""
+
+import json
+import os
+from pathlib import Path
+
+import pytest
+
+from harness.duet import CellResult, Duet
+from harness.duet_file import write_duet
+from harness.loading import ArmSource
+from harness.statistics import Estimate
+from harness.verdict import NOT_MEASURED, Kind, Process, Verdict
+from scenarios.errors import InputError
+from scenarios.scenario import SteadyDecode, from_dict
+
+A = ArmSource("git:HEAD~1:batched", "batched", "0123456789ab:connector/batched.py", "# old\n")
+B = ArmSource("batched", "batched", "connector/batched.py", "# caf\u00e9\n")
+FIRST, SECOND = SteadyDecode(requests=2, tokens=64), SteadyDecode(requests=3, tokens=8)
+DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1)
+
+FINISHED = CellResult(
+    FIRST,
+    Verdict(Kind.SLOWER, "", Estimate(1.5, 1.4, 1.6), 0.003, 0.009),
+    # Two processes of three arms with two iterations each.
+    [[[1e-3, 2e-3], [3e-3, 4e-3], [0.1, 0.2]], [[5e-3, 6e-3], [7e-3, 8e-3], [0.3, 0.4]]],
+    [Process(0.4, 0.001, 0.99, (1e-3, 2e-3, 3e-3))],
+    [Process(0.5, -0.002, 0.98, (4e-3, 5e-3, 6e-3))],
+    None,
+    7.25,
+)
+FAILED = CellResult(
+    SECOND,
+    Verdict(Kind.INCONCLUSIVE, "cell v2-3x8, process 1: the worker exited with 3"),
+    failure="cell v2-3x8, process 1: the worker exited with 3",
+    took=0.5,
+)
+
+
+def no_constant(name: str) -> None:
+    pytest.fail(f"{name} is no JSON")
+
+
+def read(path: Path) -> dict:
+    return json.loads(path.read_text(encoding="utf-8"), parse_constant=no_constant)
+
+
+def test_everything_is_kept(tmp_path: Path):
+    path = tmp_path / "x.json"
+
+    write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
+
+    assert read(path) == {
+        "stepbench_duet_format": 1,
+        "metadata": {"revision": "0123", "where": "here"},
+        "a": {
+            "spec": "git:HEAD~1:batched",
+            "name": "batched",
+            "filename": "0123456789ab:connector/batched.py",
+            "text": "# old\n",
+        },
+        "b": {
+            "spec": "batched",
+            "name": "batched",
+            "filename": "connector/batched.py",
+            "text": "# caf\u00e9\n",
+        },
+        "threshold": 0.02,
+        "seed": 3,
+        "cpu": 1,
+        "cells": [
+            {
+                "scenario": json.loads(json.dumps(FIRST.to_dict())),
+                "verdict": {
+                    "kind": "slower",
+                    "reason": "",
+                    "ratio": {"value": 1.5, "low": 1.4, "high": 1.6},
+                    "floor": 0.003,
+                    "detectable": 0.009,
+                },
+                "first_run": [
+                    {
+                        "effect": 0.4,
+                        "control": 0.001,
+                        "cpu_share": 0.99,
+                        "seconds": [1e-3, 2e-3, 3e-3],
+                    }
+                ],
+                "second_run": [
+                    {
+                        "effect": 0.5,
+                        "control": -0.002,
+                        "cpu_share": 0.98,
+                        "seconds": [4e-3, 5e-3, 6e-3],
+                    }
+                ],
+                "samples": FINISHED.samples,
+                "failure": None,
+                "took": 7.25,
+            }
+        ],
+    }
+
+
+def test_a_scenario_can_be_read_back(tmp_path: Path):
+    write_duet(tmp_path / "x.json", DUET, [FINISHED, FAILED], {})
+
+    cells = read(tmp_path / "x.json")["cells"]
+    assert [from_dict(cell["scenario"]) for cell in cells] == [FIRST, SECOND]
+
+
+@pytest.mark.parametrize("result", [FAILED, CellResult(SECOND, NOT_MEASURED)])
+def test_a_cell_without_a_figure_has_null_in_its_place(tmp_path: Path, result: CellResult):
+    write_duet(tmp_path / "x.json", DUET, [result], {})
+
+    (cell,) = read(tmp_path / "x.json")["cells"]
+    assert cell["failure"] == result.failure
+    assert cell["verdict"] == {
+        "kind": "inconclusive",
+        "reason": result.verdict.reason,
+        "ratio": None,
+        "floor": None,
+        "detectable": None,
+    }
+    assert (cell["first_run"], cell["second_run"], cell["samples"]) == ([], [], [])
+
+
+def test_the_file_before_is_replaced_at_once(tmp_path: Path):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], {})
+    write_duet(path, DUET, [FINISHED, FINISHED], {})
+
+    assert len(read(path)["cells"]) == 2
+    assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_was_there_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], {})
+    before = path.read_bytes()
+
+    def full(_descriptor: int) -> None:
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(os, "fsync", full)
+    with pytest.raises(InputError, match=r"x\.json: cannot be written: No space left on device$"):
+        write_duet(path, DUET, [FINISHED, FINISHED], {})
+    assert path.read_bytes() == before
+    assert [file.name for file in tmp_path.iterdir()] == ["x.json"]

@@ -1,0 +1,246 @@
+"""The worker of a duet as a process, on a tiny cell, with subjects that note what they see."""
+
+import json
+import math
+import sys
+from collections import Counter
+from dataclasses import asdict, replace
+from itertools import permutations
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness.child import WorkerError, hash_seed, run_child
+from harness.duet import Duet, compare_cell
+from harness.loading import find_source
+from harness.machine import allowed_cpus
+from harness.verdict import Kind
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+pytestmark = pytest.mark.usefixtures("no_child_left")
+
+CELL = SteadyDecode(requests=2, tokens=40)
+SUBJECTS = Path(__file__).parent / "subjects"
+
+Seen = dict[str, Any]
+
+
+def subject(name: str) -> str:
+    return f"file:{SUBJECTS / name}.py"
+
+
+def run(*specs: str, timeout: float = 60, **changed: object) -> dict[str, Any]:
+    """Run a worker with these arms and return its result."""
+    job = {
+        "sources": [asdict(find_source(spec)) for spec in specs],
+        "scenario": CELL.to_dict(),
+        "seed": "0",
+        "cpu": None,
+        "warmups": 10,
+        "least": 30,
+        "most": 150,
+        "seconds": 1e9,
+        **changed,
+    }
+    command = [sys.executable, "-P", "-m", "harness.duet_worker"]
+    return json.loads(run_child("cell x", command, hash_seed(0, 0), json.dumps(job), timeout))
+
+
+def shape(result: dict[str, Any]) -> list[int]:
+    return [len(arm) for arm in result["seconds"]]
+
+
+@pytest.fixture
+def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
+    """The folder that subjects write their notes to."""
+    folder = tmp_path / "notes"
+    folder.mkdir()
+    monkeypatch.setenv("STEPBENCH_SUBJECTS", str(folder))
+    return folder
+
+
+def read(notes: Path) -> tuple[list[Seen], list[list[Seen]]]:
+    """Return what the arms of one worker noted: at their import, and in each iteration's calls."""
+    (file,) = notes.glob("*.jsonl")
+    seen = [json.loads(line) for line in file.read_text().splitlines()]
+    file.unlink()
+    imports = [one for one in seen if one["event"] == "import"]
+    calls = [one for one in seen if one["event"] == "call"]
+    assert seen == imports + calls, "an arm was imported while it was measured"
+    return imports, [calls[i : i + 3] for i in range(0, len(calls), 3)]
+
+
+EQUAL = [subject("equal")] * 3
+LOOKS = [subject("looks")] * 3
+
+
+def test_samples_of_all_arms_and_the_share_of_the_core():
+    result = run("full-copy", "incremental", "full-copy")
+
+    assert result.keys() == {"seconds", "cpu_share"}
+    assert shape(result) == [150, 150, 150]
+    assert all(0 < seconds < math.inf for arm in result["seconds"] for seconds in arm)
+    assert 0 < result["cpu_share"] < 1.5
+
+
+def test_other_numbers_of_iterations():
+    assert shape(run(*EQUAL, warmups=0, least=4, seconds=0.0)) == [4, 4, 4]
+    assert shape(run(*EQUAL, most=7)) == [7, 7, 7]
+
+
+def test_what_the_arms_of_a_process_see(notes: Path):
+    result = run(*LOOKS)
+
+    imports, iterations = read(notes)
+    # Warm-ups are run and not told.
+    assert len(iterations) == 160
+    assert shape(result) == [150, 150, 150]
+    modules = [one["module"] for one in imports]
+    assert len(set(modules)) == 3
+    for number, calls in enumerate(iterations, start=1):
+        # Each arm once, and none counts the calls of another.
+        assert sorted(one["module"] for one in calls) == sorted(modules)
+        assert [one["call"] for one in calls] == [number] * 3
+        for what in ("tokens", "objects", "types"):
+            assert calls[0][what] == calls[1][what] == calls[2][what]
+    everything = [one for calls in iterations for one in calls]
+    assert {tuple(one["instances"]) for one in everything} == {(True, True, True)}
+    assert {(one["collector"], one["frozen"]) for one in everything} == {(False, True)}
+    assert all(one["heavy"] == [] for one in everything)
+    # The sequences grow from one iteration to the next.
+    assert len({calls[0]["tokens"] for calls in iterations}) == 160
+    assert imports[0]["hash_seed"] == str(hash_seed(0, 0))
+
+
+def test_the_order_of_the_arms_is_random_and_balanced(notes: Path):
+    run(*LOOKS)
+
+    _, iterations = read(notes)
+    orders = [tuple(one["module"] for one in calls) for calls in iterations]
+    counts = Counter(orders)
+    assert set(counts) == set(permutations(orders[0]))
+    # 160 / 6 is 27, with a standard deviation of 4.7: the bounds are three of them away.
+    assert all(12 <= count <= 42 for count in counts.values())
+    for place in range(3):
+        # 53 of 160, with a standard deviation of 6.
+        assert all(35 <= n <= 71 for n in Counter(order[place] for order in orders).values())
+
+
+def test_seeds_decide_orders_and_inputs(notes: Path):
+    found = []
+    for seed in ("one", "one", "two"):
+        run(*LOOKS, seed=seed)
+        _, iterations = read(notes)
+        found.append(
+            (
+                [[one["module"] for one in calls] for calls in iterations],
+                [calls[0]["tokens"] for calls in iterations],
+            )
+        )
+    first, again, other = found
+    assert first == again
+    assert first[0] != other[0]
+    assert not set(first[1]) & set(other[1])
+
+
+def test_the_order_of_imports_is_random(notes: Path):
+    orders = []
+    for seed in range(12):
+        run(*LOOKS, seed=str(seed), most=1, warmups=0)
+        imports, _ = read(notes)
+        orders.append([one["module"] for one in imports])
+    # Each arm is the first to be imported now and then, and the last.
+    modules = set(orders[0])
+    assert len(modules) == 3
+    assert {order[0] for order in orders} == {order[2] for order in orders} == modules
+
+
+def ticking(*steps: int) -> list[dict[str, str]]:
+    """Sources of arms whose calls take these many seconds of a made-up clock."""
+    source = find_source(subject("ticks"))
+    texts = [source.text.replace("STEP = 1", f"STEP = {step}") for step in steps]
+    return [asdict(replace(source, text=text)) for text in texts]
+
+
+def test_each_sample_is_the_time_of_one_call_of_its_arm_whatever_the_order():
+    result = run(sources=ticking(1, 2, 4))
+
+    assert result["seconds"] == [[1.0] * 150, [2.0] * 150, [4.0] * 150]
+
+
+@pytest.mark.parametrize(
+    ("seconds", "samples"),
+    # An iteration takes 7 s, and the first ten are warm-ups.
+    [(0.0, 30), (279.0, 30), (280.0, 31), (286.0, 31), (287.0, 32), (1112.0, 149), (1e9, 150)],
+)
+def test_a_process_ends_once_its_time_is_over(seconds: float, samples: int):
+    result = run(sources=ticking(1, 2, 4), seconds=seconds)
+
+    assert shape(result) == [samples] * 3
+
+
+def test_a_worker_is_pinned_if_asked(notes: Path):
+    cpu = allowed_cpus()[-1]
+    run(*LOOKS, most=2, cpu=cpu)
+    assert {tuple(one["cpus"]) for calls in read(notes)[1] for one in calls} == {(cpu,)}
+
+    run(*LOOKS, most=2)
+    found = {tuple(one["cpus"]) for calls in read(notes)[1] for one in calls}
+    assert found == {tuple(allowed_cpus())}
+
+
+def test_nothing_that_an_arm_prints_gets_into_the_result():
+    result = run(subject("loud"), "incremental", subject("loud"))
+
+    assert result.keys() == {"seconds", "cpu_share"}
+    assert shape(result) == [150, 150, 150]
+
+
+def test_a_trace_is_compared_as_well(tmp_path: Path):
+    trace = tmp_path / "t.csv"
+    rows = [f"2023-11-16 18:17:{second:02}.0000000,64,20" for second in range(40)]
+    trace.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]) + "\n")
+    cell = TraceReplay(path=str(trace), max_batch=4)
+
+    result = run("full-copy", "batched", "full-copy", scenario=cell.to_dict(), most=30)
+
+    assert shape(result) == [30, 30, 30]
+
+
+@pytest.mark.parametrize(
+    ("name", "why"),
+    [
+        ("crash", "failed: RuntimeError: the subject broke"),
+        ("leaves", "returned no result"),
+        ("no_arm", f"{subject('no_arm')}: has no class"),
+    ],
+)
+def test_an_arm_that_fails_makes_the_cell_inconclusive(name: str, why: str):
+    duet = Duet(find_source("incremental"), find_source(subject(name)), (CELL,))
+
+    result = compare_cell(duet, CELL)
+
+    assert result.failure is not None
+    assert result.failure.startswith("cell v2-2x40, process 1: the worker ")
+    assert why in result.failure
+    assert (result.verdict.kind, result.samples) == (Kind.INCONCLUSIVE, [])
+
+
+def test_an_arm_that_hangs_is_stopped():
+    with pytest.raises(WorkerError, match=r"^cell x: the worker hung: no result after 1 s$"):
+        run("incremental", subject("hang"), "incremental", timeout=1)
+
+
+def test_a_whole_cell_with_real_workers():
+    equal = Duet(find_source("incremental"), find_source(subject("equal")), (CELL,), seconds=0.1)
+
+    result = compare_cell(equal, CELL)
+
+    # The budget is spent at the first look: no more than six processes, twice if at all.
+    assert len(result.first) == 6
+    assert len(result.second) in {0, 6}
+    assert len(result.samples) == len(result.first) + len(result.second)
+    assert {tuple(map(len, process)) for process in result.samples} == {(150, 150, 150)}
+    assert result.failure is None
+    assert result.verdict.ratio is not None

@@ -1,0 +1,323 @@
+"""The verdict on hand-made processes. Quantiles are those of printed tables of Student's t."""
+
+import math
+import random
+from collections.abc import Sequence
+
+import pytest
+
+from harness.statistics import Estimate
+from harness.verdict import (
+    NOT_MEASURED,
+    Kind,
+    Process,
+    Rule,
+    Verdict,
+    judge,
+    overall,
+    settle,
+)
+
+# Eight numbers around 0, with no drift between the halves, whose mean has a standard error of 1:
+# their squares sum up to 56, and 56 / 7 / 8 is 1.
+NOISE = [math.sqrt(7), -math.sqrt(7)] * 4
+
+# How far an interval of eight processes reaches at 95 %, 99 % and 99.9 %, in standard errors.
+T95, T99, T999 = 2.365, 3.499, 5.408
+
+# log(1.005)
+THRESHOLD = 0.0049875
+
+
+def processes(
+    effects: Sequence[float],
+    controls: Sequence[float] | None = None,
+    shares: Sequence[float] | None = None,
+) -> list[Process]:
+    times = (2e-3, 2e-3, 2e-3)
+    controls = controls or [0.0] * len(effects)
+    shares = shares or [1.0] * len(effects)
+    return [Process(*each, times) for each in zip(effects, controls, shares, strict=True)]
+
+
+def around(middle: float, error: float) -> list[float]:
+    """Eight effects with this mean and this standard error."""
+    return [middle + error * noise for noise in NOISE]
+
+
+@pytest.mark.parametrize(
+    ("effect", "kind"),
+    [
+        (0.0051, Kind.SLOWER),
+        (0.0049, Kind.NO_DIFFERENCE),
+        (0.0, Kind.NO_DIFFERENCE),
+        (-0.0049, Kind.NO_DIFFERENCE),
+        # Faster by as much as slower: the threshold is the same on the log scale.
+        (-0.0051, Kind.FASTER),
+    ],
+)
+def test_without_noise_the_threshold_decides(effect: float, kind: Kind):
+    verdict = judge(processes([effect] * 4), Rule())
+
+    assert (verdict.kind, verdict.reason) == (kind, "")
+    assert verdict.is_difference == (kind in {Kind.SLOWER, Kind.FASTER})
+
+
+@pytest.mark.parametrize("sign", [1, -1])
+def test_on_the_threshold_itself_nothing_can_be_said(sign: int):
+    verdict = judge(processes([sign * math.log1p(0.005)] * 4), Rule(0.005))
+
+    assert verdict.kind == Kind.INCONCLUSIVE
+    assert verdict.reason == "the interval reaches across the threshold of 0.50%"
+
+
+def test_another_threshold():
+    assert judge(processes([0.015] * 4), Rule(0.02)).kind == Kind.NO_DIFFERENCE
+    assert judge(processes([0.025] * 4), Rule(0.02)).kind == Kind.SLOWER
+
+
+@pytest.mark.parametrize(
+    ("middle", "kind"),
+    [
+        # The interval is 0.2365 % to each side.
+        (THRESHOLD + 0.002370, Kind.SLOWER),
+        (THRESHOLD + 0.002360, Kind.INCONCLUSIVE),
+        (THRESHOLD - 0.002360, Kind.INCONCLUSIVE),
+        (THRESHOLD - 0.002370, Kind.NO_DIFFERENCE),
+        (-THRESHOLD + 0.002370, Kind.NO_DIFFERENCE),
+        (-THRESHOLD + 0.002360, Kind.INCONCLUSIVE),
+        (-THRESHOLD - 0.002360, Kind.INCONCLUSIVE),
+        (-THRESHOLD - 0.002370, Kind.FASTER),
+    ],
+)
+def test_with_noise_the_whole_interval_has_to_be_beyond_it(middle: float, kind: Kind):
+    assert judge(processes(around(middle, 0.001)), Rule()).kind == kind
+
+
+@pytest.mark.parametrize(("cells", "quantile"), [(1, T95), (5, T99), (50, T999)])
+def test_a_difference_has_to_be_clearer_among_more_cells(cells: int, quantile: float):
+    for beyond, kind in ((0.001, Kind.SLOWER), (-0.001, Kind.INCONCLUSIVE)):
+        middle = THRESHOLD + (quantile + beyond) * 0.001
+        assert judge(processes(around(middle, 0.001)), Rule(cells=cells)).kind == kind
+        faster = Kind.FASTER if kind == Kind.SLOWER else kind
+        assert judge(processes(around(-middle, 0.001)), Rule(cells=cells)).kind == faster
+
+
+def test_no_difference_has_not():
+    effects = around(THRESHOLD - (T95 + 0.001) * 0.001, 0.001)
+
+    assert judge(processes(effects), Rule(cells=500)).kind == Kind.NO_DIFFERENCE
+
+
+def test_the_ratio_comes_with_its_95_per_cent_interval_whatever_the_number_of_cells():
+    verdict = judge(processes(around(0.02, 0.001)), Rule(cells=12))
+
+    assert verdict.ratio == Estimate(
+        pytest.approx(math.exp(0.02)),
+        pytest.approx(math.exp(0.02 - T95 * 0.001), abs=1e-6),
+        pytest.approx(math.exp(0.02 + T95 * 0.001), abs=1e-6),
+    )
+
+
+@pytest.mark.parametrize(
+    ("control", "floor"),
+    [
+        (around(0.0, 0.004), 0.009460),
+        # 0.3 % off, and 0.473 % of noise; on either side.
+        (around(0.003, 0.002), 0.007730),
+        (around(-0.003, 0.002), 0.007730),
+    ],
+)
+def test_a_difference_has_to_be_beyond_the_floor_of_the_control(control: list[float], floor: float):
+    for sign, kind in ((1, Kind.SLOWER), (-1, Kind.FASTER)):
+        above = judge(processes([sign * (floor + 1e-5)] * 8, control), Rule())
+        below = judge(processes([sign * (floor - 1e-5)] * 8, control), Rule())
+        assert (above.kind, below.kind) == (kind, Kind.INCONCLUSIVE)
+        assert above.floor == below.floor == pytest.approx(math.exp(floor) - 1, abs=2e-6)
+
+
+def test_what_the_floor_hides_is_not_told_as_across_the_threshold():
+    # The effect is 0.9 % without any noise: it is the control that is in the way.
+    verdict = judge(processes([0.009] * 8, around(0.0, 0.004)), Rule())
+
+    assert verdict.kind == Kind.INCONCLUSIVE
+    assert "across the threshold" not in verdict.reason
+    assert "control" in verdict.reason
+
+
+def test_the_control_does_not_stand_against_no_difference():
+    assert judge(processes([0.001] * 8, around(0.0, 0.004)), Rule()).kind == Kind.NO_DIFFERENCE
+
+
+@pytest.mark.parametrize("count", [0, 1])
+def test_too_few_processes(count: int):
+    verdict = judge(processes([0.1] * count), Rule())
+
+    assert verdict.kind == Kind.INCONCLUSIVE
+    assert verdict.reason == "fewer than two processes finished"
+    assert verdict.ratio is None
+    assert math.isnan(verdict.floor)
+    assert math.isnan(verdict.detectable)
+
+
+def test_two_processes_are_enough_if_they_agree():
+    assert judge(processes([0.1, 0.1]), Rule()).kind == Kind.SLOWER
+
+
+@pytest.mark.parametrize("effect", [0.0, 0.1, -0.1])
+def test_a_busy_core(effect: float):
+    # The median of the shares is 85 %.
+    found = judge(processes([effect] * 5, shares=[1.0, 1.0, 0.85, 0.5, 0.2]), Rule())
+
+    assert found.kind == Kind.INCONCLUSIVE
+    assert found.reason == "busy core: the measuring processes got 85% of it"
+    # What was seen is told nevertheless.
+    assert found.ratio is not None
+    assert found.ratio.value == pytest.approx(math.exp(effect))
+
+
+@pytest.mark.parametrize("shares", [[0.9] * 5, [1.0, 1.0, 0.95, 0.1, 0.1]])
+def test_a_core_that_is_busy_now_and_then_is_not_busy(shares: list[float]):
+    assert judge(processes([0.1] * 5, shares=shares), Rule()).kind == Kind.SLOWER
+
+
+@pytest.mark.parametrize(
+    ("control", "told"),
+    [(math.log(1.006), "0.60%"), (math.log(0.994), "0.60%"), (math.log(1.02), "2.00%")],
+)
+@pytest.mark.parametrize("effect", [0.0, 0.5])
+def test_a_control_that_is_off(control: float, told: str, effect: float):
+    found = judge(processes([effect] * 4, [control] * 4), Rule())
+
+    assert found.kind == Kind.INCONCLUSIVE
+    assert found.reason == f"the control differs from its own copy by {told}"
+
+
+def test_a_control_that_is_off_by_less_than_the_threshold():
+    assert judge(processes([0.1] * 4, [0.0049] * 4), Rule()).kind == Kind.SLOWER
+    assert judge(processes([0.0] * 4, [0.006] * 4), Rule(0.01)).kind == Kind.NO_DIFFERENCE
+
+
+def test_drift():
+    # The halves differ by 1 %, with standard errors of 0.0577 % each: 12 of their sum, where 9.9
+    # (two degrees of freedom, 99 %) would still be chance.
+    step = math.log(1.01)
+    effects = [0.019, 0.020, 0.021, 0.019 + step, 0.020 + step, 0.021 + step]
+
+    for found in (judge(processes(effects), Rule()), judge(processes(effects[::-1]), Rule())):
+        assert found.kind == Kind.INCONCLUSIVE
+        told = found.reason.removeprefix("drift: the second half of the processes differs by ")
+        assert told in {"1.00%", "0.99%"}
+
+
+@pytest.mark.parametrize(
+    "effects",
+    [
+        # A step of 8.2 standard errors, which would be no chance at 95 % (4.3), but is at 99 %.
+        [0.0185, 0.0200, 0.0215, 0.0285, 0.0300, 0.0315],
+        # A clear step below the threshold.
+        [0.020, 0.020, 0.020, 0.024, 0.024, 0.024],
+        # Five processes are too few to tell.
+        [0.050, 0.050, 0.060, 0.060, 0.060],
+    ],
+)
+def test_no_drift(effects: list[float]):
+    assert judge(processes(effects), Rule()).kind == Kind.SLOWER
+
+
+def test_of_several_doubts_the_first_that_would_explain_the_others_is_told():
+    effects = [0.0] * 3 + [0.1] * 3
+    everything = judge(processes(effects, [0.1] * 6, [0.5] * 6), Rule())
+    without_load = judge(processes(effects, [0.1] * 6), Rule())
+    drift_alone = judge(processes(effects), Rule())
+
+    reasons = [found.reason.split()[:2] for found in (everything, without_load, drift_alone)]
+    assert reasons == [["busy", "core:"], ["the", "control"], ["drift:", "the"]]
+
+
+def test_detectable_is_limit_and_interval_and_what_makes_sure_of_it():
+    # 0.0049875 + 2.365 x 0.001 + 2.326 x 0.001, and with a floor of 0.946 % in the place of the
+    # threshold; at five cells with 3.499.
+    alone = judge(processes(around(0.0, 0.001)), Rule())
+    assert alone.detectable == pytest.approx(math.expm1(0.0096785), abs=2e-6)
+    floor = judge(processes(around(0.0, 0.001), around(0.0, 0.004)), Rule())
+    assert floor.detectable == pytest.approx(math.expm1(0.014151), abs=5e-6)
+    of_five = judge(processes(around(0.0, 0.001)), Rule(cells=5))
+    assert of_five.detectable == pytest.approx(math.expm1(0.0108125), abs=2e-6)
+
+
+def test_detectable_does_not_depend_on_what_is_there():
+    assert judge(processes(around(0.05, 0.001)), Rule()).detectable == pytest.approx(
+        judge(processes(around(0.0, 0.001)), Rule()).detectable
+    )
+
+
+def test_what_is_detectable_is_detected():
+    rng = random.Random(1)
+
+    def run(effect: float) -> Verdict:
+        effects = [effect + rng.gauss(0, 0.0036) for _ in range(20)]
+        return judge(processes(effects), Rule())
+
+    told = [run(0.0).detectable for _ in range(200)]
+    effect = math.log1p(sum(told) / len(told))
+    found = [run(effect).kind for _ in range(500)]
+    # 99 of 100; drift that is none takes one more, and the figure told is itself an estimate.
+    assert found.count(Kind.SLOWER) >= 480
+    # It is the smallest such: half way to the threshold less than that is found.
+    smaller = [run((effect + THRESHOLD) / 2).kind for _ in range(500)]
+    assert smaller.count(Kind.SLOWER) <= 350
+
+
+DIFFERENCE = Verdict(Kind.SLOWER, "", Estimate(1.02, 1.01, 1.03), 0.003, 0.008)
+
+
+def test_a_difference_that_is_repeated_stands():
+    again = Verdict(Kind.SLOWER, "", Estimate(1.03, 1.02, 1.04), 0.001, 0.007)
+
+    assert settle(DIFFERENCE, again) == DIFFERENCE
+
+
+@pytest.mark.parametrize("kind", [Kind.FASTER, Kind.NO_DIFFERENCE, Kind.INCONCLUSIVE])
+def test_a_difference_that_is_not_repeated_is_no_verdict(kind: Kind):
+    settled = settle(DIFFERENCE, Verdict(kind, ""))
+
+    assert settled == Verdict(
+        Kind.INCONCLUSIVE,
+        "slower at first, but not when it was repeated in fresh processes",
+        DIFFERENCE.ratio,
+        DIFFERENCE.floor,
+        DIFFERENCE.detectable,
+    )
+
+
+def test_faster_needs_its_repetition_as_well():
+    faster = Verdict(Kind.FASTER)
+
+    assert settle(faster, faster).kind == Kind.FASTER
+    assert settle(faster, DIFFERENCE).reason.startswith("faster at first, but not when")
+
+
+S, F, N, X = Kind.SLOWER, Kind.FASTER, Kind.NO_DIFFERENCE, Kind.INCONCLUSIVE
+
+
+@pytest.mark.parametrize(
+    ("kinds", "whole"),
+    [
+        ([N, X, F, S], S),
+        ([F, N, X], X),
+        ([N, F, N], F),
+        ([N, N], N),
+        ([X], X),
+        # Nothing was measured: that is no pass.
+        ([], X),
+    ],
+)
+def test_the_verdict_on_the_whole(kinds: list[Kind], whole: Kind):
+    assert overall(kinds) == overall(reversed(kinds)) == whole
+
+
+def test_what_was_not_measured_is_inconclusive():
+    assert NOT_MEASURED.kind == Kind.INCONCLUSIVE
+    assert NOT_MEASURED.reason == "not measured"
+    assert not NOT_MEASURED.is_difference

@@ -1,0 +1,220 @@
+"""What is told of a duet; the results are made up."""
+
+import io
+import json
+from collections.abc import Sequence
+
+import pytest
+
+from harness.duet import CellResult, Duet
+from harness.loading import ArmSource
+from harness.statistics import Estimate
+from harness.verdict import Kind, Process, Verdict
+from reports.duet import headline, write_duet
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+A = ArmSource("git:HEAD~1:incremental", "incremental", "a.py", "")
+B = ArmSource("incremental", "incremental", "b.py", "")
+FIRST, SECOND = SteadyDecode(requests=16, tokens=8192), SteadyDecode(requests=2, tokens=64)
+METADATA = {"where": "stepbench 1.2, host box.", "command": "stepbench compare a b", "python": "3"}
+
+
+def process(seconds: float, ratio: float) -> Process:
+    return Process(0.0, 0.0, 1.0, (seconds, ratio * seconds, seconds))
+
+
+SLOWER = CellResult(
+    FIRST,
+    Verdict(Kind.SLOWER, "", Estimate(1.02, 1.0151, 1.0249), 0.0012, 0.00876),
+    first=[process(s, 2) for s in (1.5e-3, 1.1e-3, 1.2e-3)],
+    second=[process(s, 2) for s in (1.3e-3, 1.4e-3)],
+    took=4.5,
+)
+SAME = CellResult(
+    SECOND,
+    Verdict(Kind.NO_DIFFERENCE, "", Estimate(1.0, 0.999, 1.001), 0.0, 0.009),
+    first=[process(8e-6, 1)] * 6,
+    took=9.96,
+)
+FAILED = CellResult(SECOND, Verdict(Kind.INCONCLUSIVE, "the worker died"), failure="it died")
+
+
+def duet(*results: CellResult, a: ArmSource = A, b: ArmSource = B, **fields: float) -> Duet:
+    return Duet(a, b, tuple(result.scenario for result in results), **fields)  # type: ignore[arg-type]
+
+
+def written(results: Sequence[CellResult], style: str = "markdown", **fields: object) -> str:
+    file = io.StringIO()
+    write_duet(duet(*results, **fields), results, METADATA, style, file)  # type: ignore[arg-type]
+    return file.getvalue()
+
+
+def of(*kinds: Kind) -> list[CellResult]:
+    return [CellResult(FIRST, Verdict(kind)) for kind in kinds]
+
+
+def test_the_whole_report():
+    assert written([SLOWER, SAME], seed=7) == (
+        "`incremental` is slower than `git:HEAD~1:incremental` (2 cells: 1 slower, 1 no "
+        "difference).\n"
+        "\n"
+        "| Requests | Tokens per request | git:HEAD~1:incremental | incremental "
+        "| Ratio (95 % interval) | Control | Detectable | Processes | Verdict |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |\n"
+        "| 16 | 8,192 | 1.30 ms | 2.60 ms | 1.0200 (1.0151 to 1.0249) | 0.12% | 0.88% | 3 + 2 "
+        "| slower |\n"
+        "| 2 | 64 | 8.00 us | 8.00 us | 1.0000 (0.9990 to 1.0010) | 0.00% | 0.90% | 6 "
+        "| no difference |\n"
+        "\n"
+        "Both arms and a control, a second copy of `git:HEAD~1:incremental`, ran side by side on "
+        "the same workload in each of the processes, in random order: 10 warm-up iterations, then "
+        "at most 150 measured ones. A process gives the median of its log ratios; intervals are "
+        "over processes. Slower or faster means: wholly beyond 0.50% and beyond the control, in "
+        "all cells together at 95 %, and again in fresh processes. Detectable is the smallest "
+        "slowdown that such a run finds in 99 of 100 cases. The longest cell took 10.0 s. "
+        "stepbench 1.2, host box. Seed 7. Repeat with `stepbench compare a b`.\n"
+    )
+
+
+def test_a_cell_that_was_not_measured_and_why():
+    parts = written([FAILED, SAME]).split("\n\n")
+
+    assert parts[0].startswith("Inconclusive: no verdict on `incremental` against ")
+    assert parts[1].splitlines()[2] == (
+        "| 2 | 64 | not measured | not measured | - | - | - | 0 | inconclusive |"
+    )
+    assert parts[2] == "v2-2x64: the worker died."
+    assert len(parts) == 4
+
+
+def test_every_reason_is_told_with_its_cell():
+    other = CellResult(FIRST, Verdict(Kind.INCONCLUSIVE, "busy core"))
+
+    assert written([FAILED, other]).split("\n\n")[2:4] == [
+        "v2-2x64: the worker died.",
+        "v2-16x8192: busy core.",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("kinds", "text"),
+    [
+        (
+            [Kind.NO_DIFFERENCE] * 2,
+            "No difference between `git:HEAD~1:incremental` and `incremental` beyond 0.50% "
+            "(2 cells: 2 no difference).",
+        ),
+        (
+            [Kind.NO_DIFFERENCE, Kind.FASTER],
+            "`incremental` is faster than `git:HEAD~1:incremental` (2 cells: 1 faster, 1 no "
+            "difference).",
+        ),
+        (
+            [Kind.FASTER, Kind.INCONCLUSIVE],
+            "Inconclusive: no verdict on `incremental` against `git:HEAD~1:incremental` "
+            "(2 cells: 1 faster, 1 inconclusive).",
+        ),
+        (
+            [Kind.INCONCLUSIVE, Kind.SLOWER, Kind.FASTER, Kind.NO_DIFFERENCE],
+            "`incremental` is slower than `git:HEAD~1:incremental` (4 cells: 1 slower, 1 faster, "
+            "1 no difference, 1 inconclusive).",
+        ),
+        (
+            [Kind.SLOWER],
+            "`incremental` is slower than `git:HEAD~1:incremental` (1 cell: 1 slower).",
+        ),
+    ],
+)
+def test_the_verdict_on_the_whole_in_a_sentence(kinds: list[Kind], text: str):
+    results = of(*kinds)
+
+    assert headline(duet(*results), results) == text
+
+
+def test_another_threshold_is_told():
+    results = of(Kind.NO_DIFFERENCE)
+
+    assert "beyond 2.50% (" in headline(duet(*results, threshold=0.025), results)
+    assert "wholly beyond 2.50% and" in written(results, threshold=0.025)
+
+
+def test_an_arm_against_itself_has_two_columns_that_can_be_told_apart():
+    head = written([SAME], a=B).splitlines()[2]
+
+    assert head.startswith("| Requests | Tokens per request | incremental | incremental again | ")
+
+
+def test_cells_of_all_kinds_are_told_apart():
+    trace = CellResult(TraceReplay(path="/a/code.csv", max_batch=8), Verdict(Kind.SLOWER))
+    v1 = CellResult(SteadyDecode(requests=2, tokens=64, manager="v1"), Verdict(Kind.SLOWER))
+
+    head, _, *rows = written([trace, v1]).split("\n\n")[1].splitlines()
+
+    assert head.startswith("| Requests | Tokens per request | Manager | Settings | ")
+    assert rows[0].startswith("| 8 | ")
+    assert "nan" not in "".join(rows).lower()
+    assert "| V2 | trace=code batch=8 |" in rows[0]
+    assert rows[1].startswith("| 2 | 64 | V1 |  | not measured |")
+
+
+def test_the_terminal_gets_the_same_without_markup():
+    text = written([SLOWER, FAILED], "terminal")
+
+    lines = text.splitlines()
+    assert lines[0] == (
+        "'incremental' is slower than 'git:HEAD~1:incremental' (2 cells: 1 slower, 1 inconclusive)."
+    )
+    assert "`" not in text
+    assert "|" not in text
+    (row,) = [line for line in lines if "8,192" in line]
+    assert row.split() == [
+        *["16", "8,192", "1.30", "ms", "2.60", "ms", "1.0200", "(1.0151", "to", "1.0249)"],
+        *["0.12%", "0.88%", "3", "+", "2", "slower"],
+    ]
+    assert "v2-2x64: the worker died." in lines
+
+
+def no_constant(name: str) -> None:
+    pytest.fail(f"{name} is no JSON")
+
+
+def test_json_is_one_document_with_null_for_what_is_no_number():
+    text = written([SLOWER, FAILED], "json", threshold=0.01)
+
+    assert text.endswith("}\n")
+    document = json.loads(text, parse_constant=no_constant)
+    scenarios = [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)]
+    assert document == {
+        "a": "git:HEAD~1:incremental",
+        "b": "incremental",
+        "threshold": 0.01,
+        "verdict": "slower",
+        "metadata": METADATA,
+        "cells_missing": 0,
+        "cells": [
+            {
+                "cell": "v2-16x8192",
+                "scenario": scenarios[0],
+                "kind": "slower",
+                "reason": "",
+                "ratio": {"value": 1.02, "low": 1.0151, "high": 1.0249},
+                "floor": 0.0012,
+                "detectable": 0.00876,
+                "processes": 3,
+                "repeated": 2,
+                "took": 4.5,
+            },
+            {
+                "cell": "v2-2x64",
+                "scenario": scenarios[1],
+                "kind": "inconclusive",
+                "reason": "the worker died",
+                "ratio": None,
+                "floor": None,
+                "detectable": None,
+                "processes": 0,
+                "repeated": 0,
+                "took": 0.0,
+            },
+        ],
+    }
