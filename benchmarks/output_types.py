@@ -1,9 +1,8 @@
 """What leaner output types would cost: the floor of the measured path, in other shapes.
 
 Each benchmark builds the output of one iteration of steady decode for 64 requests from values that
-are ready: a new token each, no new page. The first is what the engine has, and what ``floor``
-measures. Run it with ``python benchmarks/output_types.py``; pyperf's options apply, such as
-``--fast`` or ``-o FILE``.
+are ready: a new token each, no new page. The first is what the engine has. Run it with ``python
+benchmarks/output_types.py``; pyperf's options apply, such as ``--fast`` or ``-o FILE``.
 """
 
 from dataclasses import dataclass
@@ -61,28 +60,39 @@ class Columns:
 
 def as_now() -> SchedulerOutput:
     """Build what the engine has."""
-    data = []
-    for request_id, tokens, pages, position, scheduled in READY:
-        groups = [indices.copy() for indices in pages]
-        data.append(
-            RequestData(
-                request_id, tokens.copy(), groups[0], position, scheduled, [], None, None, groups
-            )
+    data = [
+        RequestData(
+            request_id,
+            tokens.copy(),
+            (groups := [indices.copy() for indices in pages])[0],
+            position,
+            scheduled,
+            [],
+            None,
+            None,
+            groups,
         )
+        for request_id, tokens, pages, position, scheduled in READY
+    ]
     return SchedulerOutput([], data, None)
 
 
 def slotted() -> list[SlottedData]:
     """Build the same objects with slots."""
-    data = []
-    for request_id, tokens, pages, position, scheduled in READY:
-        groups = [indices.copy() for indices in pages]
-        data.append(
-            SlottedData(
-                request_id, tokens.copy(), groups[0], position, scheduled, [], None, None, groups
-            )
+    return [
+        SlottedData(
+            request_id,
+            tokens.copy(),
+            (groups := [indices.copy() for indices in pages])[0],
+            position,
+            scheduled,
+            [],
+            None,
+            None,
+            groups,
         )
-    return data
+        for request_id, tokens, pages, position, scheduled in READY
+    ]
 
 
 def without_empty_lists() -> list[SlottedData]:

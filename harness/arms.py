@@ -88,7 +88,7 @@ def split_arms(text: str) -> tuple[str, ...]:
     Raises:
         InputError: an arm is unknown, named twice or empty.
     """
-    if text == "all":
+    if text.strip() == "all":
         return (*ARMS, FLOOR)
     names = tuple(split("arms", text))
     check_arms(names)
@@ -135,12 +135,21 @@ def describe_arm(name: str) -> str:
 
 
 def load_file(path: Path) -> ModuleType:
-    """Return the module of a Python file, loaded once a process."""
+    """Return the module of a Python file, loaded once a process.
+
+    Raises:
+        InputError: the file is none, or cannot be imported.
+    """
+    path = path.resolve()
     name = f"_stepbench_file_{path}"
     if name not in sys.modules:
         spec = importlib.util.spec_from_file_location(name, path)
         if spec is None or spec.loader is None:
             raise InputError(f"{path}: not a Python file")
         module = sys.modules[name] = importlib.util.module_from_spec(spec)
-        spec.loader.exec_module(module)
+        try:
+            spec.loader.exec_module(module)
+        except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+            del sys.modules[name]
+            raise InputError(f"{path}: cannot be imported: {error!r}") from error
     return sys.modules[name]

@@ -40,6 +40,7 @@ Workload = SteadyDecodeWorkload | TraceReplayWorkload
 # What is counted, in the order of the table.
 FIGURES = (
     "native_calls",
+    "arguments",
     *MARSHALLED,
     "objects",
     "bytecodes",
@@ -208,6 +209,7 @@ def _add(
     work.calls += crossings.calls
     for name, value in {
         "native_calls": crossings.calls.total(),
+        "arguments": crossings.arguments,
         **crossings.marshalled,
         "objects": crossings.objects + _own_objects(output, crossings),
         "bytecodes": bytecodes["bytecodes"],

@@ -16,6 +16,7 @@ from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
 from scenarios.scenario import SteadyDecode, TraceReplay
+from stubs.providers import DEFAULT_PROVIDER
 
 from .child import WorkerError, hash_seed, run_child
 from .loading import ArmSource
@@ -36,7 +37,7 @@ _FIRST_LOOK = 6
 _LOOK_EVERY = 4
 _MOST_PROCESSES = 60
 # Share of a cell's time after which the first run has to be over, to leave room for the second.
-_FIRST_RUN = 0.6
+_FIRST_RUN = 0.5
 
 
 @dataclass(frozen=True)
@@ -50,6 +51,8 @@ class Duet:
         seconds: time budget of a cell. A verdict needs a few processes, whatever the budget.
         seed: from which hash seeds, input seeds and orders are derived.
         cpu: the core that workers are pinned to; None for no pinning.
+        provider: where the stand-ins come from.
+        comparisons: how many comparisons are made together, where they are more than the cells.
     """
 
     a: ArmSource
@@ -59,11 +62,13 @@ class Duet:
     seconds: float = 10.0
     seed: int = 0
     cpu: int | None = None
+    provider: str = DEFAULT_PROVIDER
+    comparisons: int = 1
 
     @property
     def rule(self) -> Rule:
         """When which verdict is given."""
-        return Rule(self.threshold, len(self.scenarios))
+        return Rule(self.threshold, max(self.comparisons, len(self.scenarios)))
 
 
 @dataclass
@@ -147,6 +152,7 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
         "scenario": scenario.to_dict(),
         "seed": f"{duet.seed}-{scenario.name}-{number}",
         "cpu": duet.cpu,
+        "provider": duet.provider,
         "warmups": WARMUPS,
         "least": _LEAST_ITERATIONS,
         "most": MOST_ITERATIONS,

@@ -37,6 +37,7 @@ def write_duet(
         "threshold": duet.threshold,
         "seed": duet.seed,
         "cpu": duet.cpu,
+        "provider": duet.provider,
         "cells": [_cell(result) for result in results],
     }
     write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))

@@ -30,7 +30,7 @@ def main() -> None:
     rng = random.Random(f"order {job['seed']}")
     arms = _create_arms([ArmSource(**source) for source in job["sources"]], rng)
     iterations = job["warmups"] + job["most"]
-    workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"])
+    workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     gc.collect()
     gc.freeze()
     gc.disable()

@@ -12,6 +12,7 @@ from scenarios.errors import InputError
 from scenarios.operations import Episode, Operation
 from scenarios.world import World
 from stubs.kv_cache_v2 import BAD_PAGE_INDEX
+from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import ArmFactory, SchedulerOutputManager
 
@@ -39,6 +40,7 @@ def compare_episode(
     reference: ArmFactory,
     arms: Mapping[str, ArmFactory],
     against: str = "the reference",
+    provider: str = DEFAULT_PROVIDER,
 ) -> tuple[Difference | None, Counter[str]]:
     """Play an episode to all arms at once.
 
@@ -50,6 +52,7 @@ def compare_episode(
         reference: makes the arm that is right.
         arms: make the others, by name; each is told whether attention data parallelism is on.
         against: what to call the arm that is right.
+        provider: where the stand-ins come from.
 
     Returns:
         The first difference, or None, and how often each ingredient of the model was reached.
@@ -60,7 +63,7 @@ def compare_episode(
     dp = episode.setting.attention_dp
     expected_of = reference(dp)
     others = {name: make(dp) for name, make in arms.items()}
-    world = World(episode.setting, [expected_of, *others.values()])
+    world = World(episode.setting, [expected_of, *others.values()], provider)
     step = 0
     for operation in episode.operations:
         if not world.apply(operation):

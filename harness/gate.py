@@ -118,6 +118,23 @@ def load_config(path: Path | None) -> GateConfig:
     return _config(str(path), document)
 
 
+def check_patterns(config: GateConfig, cells: Sequence[str]) -> None:
+    """Raise InputError where a glob matches nothing: a slip would switch a check off.
+
+    Args:
+        config: the configuration.
+        cells: names of all cells that there are.
+    """
+    timed = [f"{cell}/{arm}" for cell in cells for arm in config.arms]
+    for what, patterns, names in (
+        ("thresholds", config.thresholds, timed),
+        ("growth", config.growth, list(config.arms)),
+    ):
+        for pattern in patterns:
+            if not fnmatch.filter(names, pattern):
+                raise InputError(f"{what}: {pattern!r} matches nothing")
+
+
 def outcome_of(steps: Sequence[Step]) -> Outcome:
     """Return the outcome of the whole gate."""
     found = {step.outcome for step in steps}

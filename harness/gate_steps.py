@@ -13,16 +13,19 @@ from .arms import FLOOR, REFERENCE, check_arms
 from .budget import check, load_budget
 from .counting import Work, count_cells
 from .duet import CellResult, Duet, compare_cell
-from .gate import GateConfig, Outcome, Step
+from .gate import GateConfig, Outcome, Step, check_patterns
 from .growth import growth
-from .loading import find_source
-from .machine import keep_off, lock_cpu
+from .loading import ArmOfSource, find_source
+from .machine import keep_off
 from .revision import ROOT, git
 from .verdict import Kind
-from .verification import Contest, Verification, verify
+from .verification import Contest, Verification, play_briefly, verify
 
 # Figures whose growth with the context the gate bounds: work, and not memory.
 _GROWING = ("native_calls", "tokens", "page_indices", "objects", "bytecodes")
+
+# What the modules of two revisions of an arm have in common.
+_SHARED = ("connector/data.py", "connector/interfaces.py", "connector/log.py")
 
 _OUTCOMES = {
     Kind.SLOWER: Outcome.FOUND,
@@ -50,9 +53,14 @@ def run_gate(
         progress: called with what is being done.
 
     Raises:
-        InputError: an arm is unknown.
+        InputError: an arm is unknown, or a pattern matches nothing.
     """
     check_arms(config.arms, floor=False)
+    check_patterns(config, [scenario.name for scenario in find_scenarios(config.scenario)])
+    if git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}") is None:
+        words = f"there is no git revision {config.base!r} here"
+        yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
+        return
     progress("equivalence")
     step = equivalence(config, jobs, describe)
     yield step
@@ -67,9 +75,15 @@ def run_gate(
         return
     yield work(config, works)
     yield growing(config, works)
-    with lock_cpu(cpu), keep_off(cpu):
+    yield from shared_code(config)
+    changed = [arm for arm in config.arms if is_changed(config, arm)]
+    with keep_off(cpu):
         for arm in config.arms:
-            yield from timing(config, arm, cpu, progress)
+            if arm in changed:
+                yield from timing(config, arm, len(changed) * len(config.cells), cpu, progress)
+            else:
+                words = f"its source is that of {config.base}: not timed"
+                yield Step(f"time of {arm}", Outcome.PASSED, words)
 
 
 def equivalence(config: GateConfig, jobs: int, describe: Callable[[Verification], str]) -> Step:
@@ -134,10 +148,42 @@ def growing(config: GateConfig, works: Sequence[Work]) -> Step:
     return Step("growth", Outcome.PASSED, f"{checked} slopes within their limit")
 
 
+def shared_code(config: GateConfig) -> Iterator[Step]:
+    """Say what changed of the code that both sides of a duet share, and which it cannot see."""
+    changed = [
+        path
+        for path in _SHARED
+        if git("show", f"{config.base}:./{path}", strip=False) != _text(ROOT / path)
+    ]
+    if changed:
+        words = f"not timed, since both sides of a duet share it: {', '.join(changed)}"
+        yield Step("shared code", Outcome.INCONCLUSIVE, words)
+
+
+def is_changed(config: GateConfig, arm: str) -> bool:
+    """Return whether the source of an arm is not that of the base."""
+    try:
+        return find_source(f"git:{config.base}:{arm}").text != find_source(arm).text
+    except NoBaselineError:
+        return True
+
+
 def timing(
-    config: GateConfig, arm: str, cpu: int | None, progress: Callable[[str], None]
+    config: GateConfig,
+    arm: str,
+    comparisons: int,
+    cpu: int | None,
+    progress: Callable[[str], None],
 ) -> Iterator[Step]:
-    """Time an arm against itself at the base, cell by cell."""
+    """Hold an arm against itself at the base: its outputs, then its time, cell by cell.
+
+    Args:
+        config: what to check.
+        arm: the arm.
+        comparisons: how many cells of how many arms are timed together.
+        cpu: the core to time on; None for no pinning.
+        progress: called with what is being done.
+    """
     name = f"time of {arm}"
     cells = {scenario.name: scenario for scenario in find_scenarios(config.scenario)}
     gone = [cell for cell in config.cells if cell not in cells]
@@ -147,14 +193,24 @@ def timing(
         return
     try:
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
+        found = play_briefly(Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base)))
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
-    if base.text == head.text:
-        yield Step(name, Outcome.PASSED, f"its source is that of {config.base}: not timed")
+    if found.failure is not None:
+        words = f"its outputs are not those of {base.spec}: {found.failure.difference.field}"
+        yield Step(name, Outcome.FOUND, words)
         return
     scenarios = tuple(cells[cell] for cell in config.cells)
-    duet = Duet(base, head, scenarios, config.threshold, config.seconds, cpu=cpu)
+    duet = Duet(
+        base,
+        head,
+        scenarios,
+        config.threshold,
+        config.seconds,
+        cpu=cpu,
+        comparisons=comparisons,
+    )
     for scenario in scenarios:
         own = replace(duet, threshold=config.threshold_of(scenario.name, arm))
         result = compare_cell(own, scenario, progress)
@@ -174,11 +230,15 @@ def _timed(name: str, result: CellResult) -> Step:
     return Step(name, _OUTCOMES[verdict.kind], words)
 
 
+def _text(path: Path) -> str | None:
+    return path.read_text(encoding="utf-8") if path.is_file() else None
+
+
 def _changed(path: Path, base: str) -> bool:
     """Return whether a file differs from what it was at a git revision."""
     try:
         relative = path.resolve().relative_to(ROOT)
     except ValueError:
         return False
-    before = git("show", f"{base}:{relative}", strip=False)
+    before = git("show", f"{base}:./{relative}", strip=False)
     return before is not None and before != path.read_text(encoding="utf-8")

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
 
 from scenarios.scenario import SteadyDecode
@@ -22,8 +22,9 @@ class Growth:
         kind: what the cells have in common, such as ``v2`` or ``v2-block=16``.
         arm: the arm.
         figure: name of the figure.
-        requests: slope against the number of requests, among cells of equally long sequences; None
-            if no two of them differ in it, or where the figure is 0.
+        requests: slope against the number of requests, among cells of equally long sequences. None
+            if no two of them differ in it, or where the figure is always 0; infinite where it is 0
+            in some cells alone.
         tokens: slope against the tokens of a request, among cells of as many requests; likewise.
     """
 
@@ -55,7 +56,7 @@ def growth(works: Sequence[Work]) -> list[Growth]:
 
 
 def _slope(
-    works: Iterable[Work],
+    works: Sequence[Work],
     figure: str,
     *,
     along: Callable[[Work], float],
@@ -69,19 +70,23 @@ def _slope(
     sets: dict[int, list[tuple[float, float]]] = {}
     for work in works:
         value = work.per_iteration(figure)
-        if not value:
+        if value is None:
             return None
-        points = sets.setdefault(getattr(work.scenario, alike), [])
-        points.append((math.log(along(work)), math.log(value)))
+        sets.setdefault(getattr(work.scenario, alike), []).append((along(work), value))
     over = under = 0.0
     for points in sets.values():
+        values = [value for _, value in points]
+        if len(points) < 2 or not any(values):
+            continue
+        if not all(values):
+            return math.inf
         # From the first point, so that what does not grow is 0 and no rounding error.
         x0, y0 = points[0]
-        moved = [(x - x0, y - y0) for x, y in points]
-        mean_x = sum(x for x, _ in moved) / len(moved)
-        mean_y = sum(y for _, y in moved) / len(moved)
-        over += sum((x - mean_x) * (y - mean_y) for x, y in moved)
-        under += sum((x - mean_x) ** 2 for x, _ in moved)
+        logs = [(math.log(x / x0), math.log(y / y0)) for x, y in points]
+        mean_x = sum(x for x, _ in logs) / len(logs)
+        mean_y = sum(y for _, y in logs) / len(logs)
+        over += sum((x - mean_x) * (y - mean_y) for x, y in logs)
+        under += sum((x - mean_x) ** 2 for x, _ in logs)
     return over / under if under else None
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
+from stubs.providers import DEFAULT_PROVIDER, PROVIDERS
 
 
 @dataclass(frozen=True)
@@ -92,7 +93,7 @@ class Plan:
     cpu: int | None = None
     gc: bool = False
     command: str = ""
-    provider: str = "python"
+    provider: str = DEFAULT_PROVIDER
 
     def jobs(self) -> list[Job]:
         """Return the processes in the order in which they run.
@@ -144,6 +145,8 @@ def _check_types(plan: Plan) -> None:
         raise ValueError("an arm or a cell is named twice")
     if type(plan.gc) is not bool or not isinstance(plan.command, str):
         raise ValueError("the collector or the command line is of the wrong type")
+    if plan.provider not in PROVIDERS:
+        raise ValueError(f"there is no provider {plan.provider!r}")
 
 
 def benchmark_name(scenario: SteadyDecode | TraceReplay, arm: str) -> str:

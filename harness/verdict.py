@@ -17,6 +17,8 @@ from .statistics import Estimate, student_t
 # A process that got less of its core than this shared it with something else.
 _LEAST_CPU_SHARE = 0.9
 _CONFIDENCE = 0.95
+# That there is no difference is looked for again and again, and not repeated: so be surer of it.
+_EQUIVALENCE_CONFIDENCE = 0.99
 # Normal quantile of 0.99: how sure the smallest detectable effect is found.
 _POWER_QUANTILE = 2.326
 
@@ -53,12 +55,12 @@ class Rule:
 
     Attributes:
         threshold: how much slower or faster matters, as a fraction: 0.005 is half a per cent.
-        cells: number of cells that the same comparison covers. Each is one more chance of a false
-            alarm, so a difference has to be clear at a confidence of 1 - 0.05 / cells.
+        comparisons: how many comparisons are made together. Each is one more chance of a false
+            alarm, so a difference has to be clear at a confidence of 1 - 0.05 / comparisons.
     """
 
     threshold: float = 0.005
-    cells: int = 1
+    comparisons: int = 1
 
 
 @dataclass(frozen=True)
@@ -72,8 +74,8 @@ class Verdict:
             processes.
         floor: how far the control's interval reaches from 1, as a fraction: what this run shows
             between two copies of the same code.
-        detectable: the smallest slowdown, as a fraction, that a run like this one would find in 99
-            of 100 cases.
+        detectable: about the smallest slowdown, as a fraction, that a run like this one would find,
+            if the noise is what was seen.
     """
 
     kind: Kind
@@ -100,7 +102,7 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
     control, control_error = _mean_and_error([process.control for process in processes])
     degrees = len(processes) - 1
     half = student_t(degrees, _CONFIDENCE) * error
-    sure = student_t(degrees, 1 - (1 - _CONFIDENCE) / rule.cells) * error
+    sure = student_t(degrees, 1 - (1 - _CONFIDENCE) / rule.comparisons) * error
     floor = abs(control) + student_t(degrees, _CONFIDENCE) * control_error
     threshold = math.log1p(rule.threshold)
     limit = max(threshold, floor)
@@ -111,7 +113,7 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
             kind = Kind.SLOWER
         elif middle + sure < -limit:
             kind = Kind.FASTER
-        elif abs(middle) + half < threshold:
+        elif abs(middle) + student_t(degrees, _EQUIVALENCE_CONFIDENCE) * error < threshold:
             # Equivalence in all cells is claimed only if each shows it: nothing to correct for.
             kind = Kind.NO_DIFFERENCE
         else:
@@ -133,20 +135,23 @@ def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) 
     if effect - sure <= threshold:
         return (
             f"beyond the threshold of {rule.threshold:.2%}, but not as surely as "
-            f"{rule.cells} cells together ask for"
+            f"{rule.comparisons} comparisons together ask for"
         )
     return f"the control reaches as far: {math.expm1(floor):.2%} from its own copy"
 
 
 def settle(first: Verdict, second: Verdict) -> Verdict:
-    """Return what stands of a difference after its repetition in fresh processes."""
+    """Return what stands of a difference after its repetition in fresh processes.
+
+    With the figures of the second run, since the first one ended when it looked clear.
+    """
     if second.kind == first.kind:
-        return first
-    return replace(
-        first,
-        kind=Kind.INCONCLUSIVE,
-        reason=f"{first.kind} at first, but not when it was repeated in fresh processes",
-    )
+        return second
+    if second.kind is Kind.INCONCLUSIVE:
+        reason = f"{first.kind} at first, but its repetition was not clear: {second.reason}"
+    else:
+        reason = f"{first.kind} at first, but {second.kind} when it was repeated"
+    return replace(second, kind=Kind.INCONCLUSIVE, reason=reason)
 
 
 def overall(kinds: Iterable[Kind]) -> Kind:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
+from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import FLOOR, REFERENCE, ArmFactory, RegisteredArm
 from .equivalence import Difference, compare_episode, shorten
@@ -90,22 +91,25 @@ class Contest:
         arms: the arms to verify.
         against: name of the reference.
         reference: the reference.
+        provider: where the stand-ins come from.
     """
 
     arms: Mapping[str, ArmFactory]
     against: str
     reference: ArmFactory
+    provider: str = DEFAULT_PROVIDER
 
     @staticmethod
-    def of(names: Sequence[str], against: str = REFERENCE) -> Contest:
+    def of(
+        names: Sequence[str], against: str = REFERENCE, provider: str = DEFAULT_PROVIDER
+    ) -> Contest:
         """Return the contest of registered arms."""
-        return Contest(
-            {name: RegisteredArm(name) for name in names}, against, RegisteredArm(against)
-        )
+        arms = {name: RegisteredArm(name) for name in names}
+        return Contest(arms, against, RegisteredArm(against), provider)
 
     def play(self, episode: Episode) -> tuple[Difference | None, Counter[str]]:
         """Play an episode to all arms."""
-        return compare_episode(episode, self.reference, self.arms, self.against)
+        return compare_episode(episode, self.reference, self.arms, self.against, self.provider)
 
 
 @dataclass(frozen=True)
@@ -166,11 +170,12 @@ def verify(
     )
 
 
-def verify_briefly(arms: Sequence[str]) -> Verification | None:
+def verify_briefly(arms: Sequence[str], provider: str = DEFAULT_PROVIDER) -> Verification | None:
     """Play a few random runs to arms that are about to be compared in speed.
 
     Args:
         arms: names of arms; the floor among them, which is none, is left out.
+        provider: where the stand-ins come from.
 
     Returns:
         What was found of the others against the first; None where there are no two of them.
@@ -178,7 +183,7 @@ def verify_briefly(arms: Sequence[str]) -> Verification | None:
     against, *others = [name for name in arms if name != FLOOR] or [REFERENCE]
     if not others:
         return None
-    return play_briefly(Contest.of(others, against))
+    return play_briefly(Contest.of(others, against, provider))
 
 
 def play_briefly(contest: Contest) -> Verification:
@@ -226,7 +231,7 @@ def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:
 
 def _shortened(contest: Contest, run: int, episode: Episode, difference: Difference) -> Failure:
     arms = {difference.arm: contest.arms[difference.arm]}
-    alone = Contest(arms, contest.against, contest.reference)
+    alone = replace(contest, arms=arms)
 
     def play(operations: Sequence[Operation]) -> Difference | None:
         return alone.play(Episode(episode.setting, tuple(operations)))[0]

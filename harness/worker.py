@@ -34,7 +34,9 @@ def main() -> None:
         os.sched_setaffinity(0, {plan.cpu})
     load = os.getloadavg()[0]
 
-    workload = create_workload(scenario, plan.protocol.iterations, worker_seed(plan, args.process))
+    workload = create_workload(
+        scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
+    )
     sampler = Sampler(workload, create_arm(args.arm))
     if not plan.gc:
         gc.collect()

@@ -1,6 +1,7 @@
 """Counted work as tables, as text, Markdown and JSON."""
 
 import json
+import math
 from collections.abc import Sequence
 from typing import Any, TextIO
 
@@ -15,6 +16,7 @@ from .words import counted
 
 _HEADINGS = {
     "native_calls": "Native calls",
+    "arguments": "Arguments",
     "tokens": "Tokens",
     "page_indices": "Page indices",
     "hashes": "Hashes",
@@ -171,13 +173,13 @@ def _growth_table(rows: Sequence[Growth]) -> Table:
 
 def _legend(command: str) -> str:
     return (
-        "Native calls are calls and reads of native attributes; tokens, page indices, hashes and "
-        "priorities are those handed to Python. Objects are the containers and numbers handed over "
-        "and what the output has beyond them. Bytecodes are the instructions that the arm and what "
-        f"it has others do executed (Python {PYTHON}, by {METHOD}); engine bytecodes those of the "
-        "engine's own Python around native calls. Retained bytes are what the arm keeps between "
-        "reports (tracemalloc), pickled bytes the size of the output (protocol 5). "
-        f"Repeat with `{command}`."
+        "Native calls are calls and reads of native attributes, arguments the numbers handed to "
+        "them; tokens, page indices, hashes and priorities are those handed to Python. Objects are "
+        "the containers and numbers handed to Python and what the output has beyond them. "
+        "Bytecodes are the instructions that the arm and what it has others do executed (Python "
+        f"{PYTHON}, by {METHOD}); engine bytecodes those of the engine's own Python around native "
+        "calls. Retained bytes are what the arm keeps between reports (tracemalloc), pickled bytes "
+        f"the size of the output (protocol 5). Repeat with `{command}`."
     )
 
 
@@ -186,7 +188,7 @@ def _json(works: Sequence[Work]) -> str:
         "python": PYTHON,
         "bytecodes_by": METHOD,
         "work": [_record(work) for work in works],
-        "growth": [vars(row) for row in growth(works)],
+        "growth": [_growth(row) for row in growth(works)],
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -207,10 +209,18 @@ def _record(work: Work) -> dict[str, Any]:
     }
 
 
+def _growth(row: Growth) -> dict[str, Any]:
+    slopes = {name: getattr(row, name) for name in ("requests", "tokens")}
+    # JSON has no word for it.
+    return vars(row) | {
+        name: "infinite" if slope == math.inf else slope for name, slope in slopes.items()
+    }
+
+
 def _slope(value: float | None) -> str:
     if value is None:
         return "-"
-    return f"{value:.2f}".replace("-0.00", "0.00")
+    return f"{value:.3f}".replace("-0.000", "0.000")
 
 
 def _number(value: float | None) -> str:

@@ -16,6 +16,9 @@ from . import markdown, terminal
 from .table import Table, cell_columns, format_time
 from .words import counted
 
+# Logarithm of a ratio beyond which arms are no longer near-equal.
+_FAR = 0.05
+
 
 def write_duet(
     duet: Duet,
@@ -45,6 +48,11 @@ def write_duet(
         for result in results
         if result.verdict.reason
     ]
+    if any(_is_far(result) for result in results):
+        parts.append(
+            "Arms that are far apart leave each other's caches in different states, which biases "
+            "their ratio by several per cent: take it from `speedup`."
+        )
     parts.append(_how(duet, results, metadata))
     if style == "terminal":
         terminal.print_parts(parts, file)
@@ -105,6 +113,11 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
     return Table(columns, tuple(rows))
 
 
+def _is_far(result: CellResult) -> bool:
+    ratio = result.verdict.ratio
+    return ratio is not None and abs(math.log(ratio.value)) > _FAR
+
+
 def _size(result: CellResult) -> tuple[float, float]:
     scenario = result.scenario
     if isinstance(scenario, SteadyDecode):
@@ -138,8 +151,10 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones. A "
         "process gives the median of its log ratios; intervals are over processes. Slower or "
         f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, in all cells "
-        "together at 95 %, and again in fresh processes. Detectable is the smallest slowdown that "
-        f"such a run finds in 99 of 100 cases. The longest cell took {took:.1f} s. "
+        "together at 95 %, and again in fresh processes, whose figures are then shown. Detectable "
+        "is about the smallest slowdown that such a run finds, if the noise stays as it was. The "
+        f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
+        "their caches: `speedup` has the others. "
         f"{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
     )
 

@@ -27,6 +27,7 @@ def render_json(summaries: Sequence[Summary]) -> str:
             {
                 "file": summary.file,
                 "machine": dict(zip(MACHINE_FIELDS, summary.machine, strict=True)),
+                "provider": summary.provider,
                 "arms": summary.arms,
                 "cells": [_cell(cell) for cell in summary.cells],
                 "notes": summary.notes,

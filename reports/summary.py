@@ -56,6 +56,7 @@ class Summary:
     Attributes:
         file: its path.
         machine: what names the machine and its Python.
+        provider: where the stand-ins' native part came from.
         arms: the arms as they were asked for, the floor among them where it was.
         cells: the cells that have at least one finished process, in the order of the plan.
         notes: sentences that a reader must not miss.
@@ -64,6 +65,7 @@ class Summary:
 
     file: str
     machine: tuple[str, ...]
+    provider: str
     arms: tuple[str, ...]
     cells: tuple[Cell, ...]
     notes: tuple[str, ...]
@@ -101,6 +103,7 @@ def summarise(results: Results) -> Summary:
     return Summary(
         file=str(results.path),
         machine=results.machine,
+        provider=plan.provider,
         arms=plan.arms,
         cells=cells,
         notes=tuple(notes),

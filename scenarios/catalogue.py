@@ -27,6 +27,12 @@ CATALOGUE: dict[str, tuple[str, tuple[SteadyDecode | TraceReplay, ...]]] = {
             for tokens in (64, 512, 4_096)
         ),
     ),
+    "context": (
+        "one batch at ever longer contexts: what grows with them",
+        tuple(
+            SteadyDecode(requests=8, tokens=tokens) for tokens in (2_048, 8_192, 32_768, 131_072)
+        ),
+    ),
     "sliding-window": (
         "two layer groups, one with a window of 4,096 tokens and 64 sink tokens",
         tuple(

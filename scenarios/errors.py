@@ -9,7 +9,7 @@ class InputError(Exception):
 
 
 class NoBaselineError(Exception):
-    """There is nothing to compare with: no baseline, a missing cell, another machine: exit code 4."""
+    """No baseline, a missing cell, another machine: nothing to compare with, exit code 4."""
 
 
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:

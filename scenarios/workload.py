@@ -9,6 +9,7 @@ from connector.interfaces import LlmRequestState
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.kv_cache_v1 import KVCacheManager
 from stubs.kv_cache_v2 import KVCacheManagerV2
+from stubs.providers import DEFAULT_PROVIDER, Provider, load_provider
 from stubs.request import LlmRequest
 
 from .batching import Slot, fast_forward
@@ -52,19 +53,30 @@ class SteadyDecodeWorkload:
         scenario: what to schedule.
         iterations: how often ``advance`` will be called; it sizes the page pool.
         seed: draws token ids, pages and what is accepted of draft tokens.
+        provider: name of what plays the native side; the workload is the same on each.
+
+    Raises:
+        ProviderError: there is no such provider, or it is absent.
     """
 
-    def __init__(self, scenario: SteadyDecode, iterations: int, seed: str) -> None:
+    def __init__(
+        self,
+        scenario: SteadyDecode,
+        iterations: int,
+        seed: str,
+        provider: str = DEFAULT_PROVIDER,
+    ) -> None:
+        native = load_provider(provider)
         self._scenario = scenario
         self._rng = random.Random(seed)
         self._growth = 1 + scenario.draft_tokens
         longest = scenario.tokens + scenario.tokens_per_block + (iterations + 3) * self._growth
         blocks = scenario.requests * (longest // scenario.tokens_per_block + 1)
-        self.manager = _create_manager(scenario, blocks, self._rng)
+        self.manager = _create_manager(scenario, blocks, self._rng, native)
         requests = []
         for index in range(scenario.requests):
             length = _prompt_length(scenario, index)
-            request = LlmRequest(index, _random_tokens(length, self._rng))
+            request = native.LlmRequest(index, _random_tokens(length, self._rng))
             request.context_current_position = length
             request.state = LlmRequestState.GENERATION_IN_PROGRESS
             self.manager.resize(request, length)
@@ -93,19 +105,28 @@ class TraceReplayWorkload:
         scenario: what to replay.
         iterations: how often ``advance`` will be called.
         seed: draws the part of the trace, token ids, pages and what is accepted of draft tokens.
+        provider: name of what plays the native side; the workload is the same on each.
 
     Raises:
+        ProviderError: there is no such provider, or it is absent.
         InputError: the trace cannot be read, or is too short.
     """
 
-    def __init__(self, scenario: TraceReplay, iterations: int, seed: str) -> None:
+    def __init__(
+        self,
+        scenario: TraceReplay,
+        iterations: int,
+        seed: str,
+        provider: str = DEFAULT_PROVIDER,
+    ) -> None:
         rows = read_trace(scenario.path)
+        self._provider = load_provider(provider)
         self._scenario = scenario
         self._rng = random.Random(f"tokens {seed}")
         self._batching = fast_forward(scenario, rows, iterations, seed)
         most = sum(_longest(scenario, rows))
         blocks = most // scenario.tokens_per_block + scenario.max_batch
-        self.manager = _create_manager(scenario, blocks, self._rng)
+        self.manager = _create_manager(scenario, blocks, self._rng, self._provider)
         self._requests: dict[int, LlmRequest] = {}
         self.batch = ScheduledRequests()
         self.async_requests = AsyncRequests()
@@ -132,7 +153,7 @@ class TraceReplayWorkload:
         )
 
     def _admit(self, slot: Slot) -> LlmRequest:
-        request = LlmRequest(slot.row, _random_tokens(slot.prompt, self._rng))
+        request = self._provider.LlmRequest(slot.row, _random_tokens(slot.prompt, self._rng))
         self.manager.resize(request, slot.computed)  # More than 0 for those found in the batch.
         return request
 
@@ -153,12 +174,15 @@ class TraceReplayWorkload:
 
 
 def create_workload(
-    scenario: SteadyDecode | TraceReplay, iterations: int, seed: str
+    scenario: SteadyDecode | TraceReplay,
+    iterations: int,
+    seed: str,
+    provider: str = DEFAULT_PROVIDER,
 ) -> SteadyDecodeWorkload | TraceReplayWorkload:
     """Return the workload of ``scenario``; the arguments are those of its class."""
     if isinstance(scenario, SteadyDecode):
-        return SteadyDecodeWorkload(scenario, iterations, seed)
-    return TraceReplayWorkload(scenario, iterations, seed)
+        return SteadyDecodeWorkload(scenario, iterations, seed, provider)
+    return TraceReplayWorkload(scenario, iterations, seed, provider)
 
 
 def batch_shape(batch: ScheduledRequests) -> tuple[int, int]:
@@ -223,11 +247,13 @@ def check_feasible(
 
 
 def _create_manager(
-    scenario: Scenario, num_blocks: int, rng: random.Random
+    scenario: Scenario, num_blocks: int, rng: random.Random, provider: Provider
 ) -> KVCacheManager | KVCacheManagerV2:
     if scenario.manager == "v1":
-        return KVCacheManager(num_blocks, tokens_per_block=scenario.tokens_per_block, rng=rng)
-    return KVCacheManagerV2(
+        return provider.KVCacheManager(
+            num_blocks, tokens_per_block=scenario.tokens_per_block, rng=rng
+        )
+    return provider.KVCacheManagerV2(
         num_blocks,
         tokens_per_block=scenario.tokens_per_block,
         layer_groups=scenario.layer_groups,

@@ -10,6 +10,7 @@ from connector.interfaces import LlmRequestState
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.kv_cache_v1 import KVCacheManager
 from stubs.kv_cache_v2 import KVCacheManagerV2
+from stubs.providers import DEFAULT_PROVIDER, load_provider
 from stubs.request import KvCacheRetentionConfig, LlmRequest, TokenRangeRetention
 
 from .operations import MAX_REQUESTS, Operation, Setting
@@ -52,13 +53,19 @@ class World:
     Args:
         setting: what stays the same.
         observers: the arms, which are told of resets and of external loads.
+        provider: name of what plays the native side; the run is the same on each.
+
+    Raises:
+        ProviderError: there is no such provider, or it is absent.
 
     Attributes:
         manager, batch, async_requests: what an arm reads when a report is built.
         reached: how often each operation had something to act on, and each notable state arose.
     """
 
-    def __init__(self, setting: Setting, observers: Sequence[Observer]) -> None:
+    def __init__(
+        self, setting: Setting, observers: Sequence[Observer], provider: str = DEFAULT_PROVIDER
+    ) -> None:
         self.setting = setting
         self.reached: Counter[str] = Counter()
         self.batch = ScheduledRequests()
@@ -70,13 +77,14 @@ class World:
         # Draft tokens and chunks look ahead by less than three blocks or eight tokens.
         blocks = MAX_REQUESTS * ((setting.max_context + 8) // setting.tokens_per_block + 3)
         rng = random.Random(blocks)
+        self._provider = load_provider(provider)
         self.manager: KVCacheManager | KVCacheManagerV2
         if setting.manager == "v1":
-            self.manager = KVCacheManager(
+            self.manager = self._provider.KVCacheManager(
                 blocks, tokens_per_block=setting.tokens_per_block, rng=rng
             )
         else:
-            self.manager = KVCacheManagerV2(
+            self.manager = self._provider.KVCacheManagerV2(
                 blocks,
                 tokens_per_block=setting.tokens_per_block,
                 layer_groups=setting.layer_groups,
@@ -101,7 +109,7 @@ class World:
         if len(self._live) == MAX_REQUESTS:
             return
         request_id = next(n for n in range(MAX_REQUESTS) if n not in self._live)
-        request = LlmRequest(
+        request = self._provider.LlmRequest(
             request_id,
             self._tokens(prompt),
             draft_tokens=list(range(draft)) if draft else None,

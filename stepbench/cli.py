@@ -22,8 +22,9 @@ _COMMANDS = {
     "count": ("stepbench.count", "Count exactly what each arm does in an iteration."),
     "compare": ("stepbench.compare", "Compare two near-equal arms and give a verdict."),
     "gate": ("stepbench.gate", "Check a change for CI: same outputs, no more work, no slower."),
+    "calibrate": ("stepbench.calibrate", "Show what the stand-ins' calls cost."),
     "report": ("stepbench.report", "Print the table of stored results."),
-    "list": ("stepbench.list_", "List the arms and the named scenarios."),
+    "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
 
 FOUND, USAGE, INCONCLUSIVE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 3, 4, 130

@@ -15,10 +15,9 @@ import click
 from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
 from harness.duet_file import write_duet
 from harness.loading import ArmOfSource, find_source
-from harness.machine import available_memory, choose_cpu, describe, keep_off, lock_cpu, lock_file
+from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
 from harness.results import check_writable
-from harness.revision import own_revision
 from harness.verdict import Kind, overall
 from harness.verification import Contest, play_briefly
 from reports.equivalence import render_json, render_text
@@ -28,9 +27,11 @@ from scenarios.workload import check_feasible
 from . import __version__
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
 from .messages import say
+from .metadata import run_metadata
 from .options import (
     chosen_format,
     format_options,
+    provider_option,
     selected_scenarios,
     selection_options,
     unused_file,
@@ -54,6 +55,7 @@ from .progress import CountingProgress
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@provider_option
 @click.option(
     "-o",
     "--output",
@@ -72,6 +74,7 @@ def command(
     seconds: float,
     seed: int,
     cpu: str | None,
+    provider: str,
     output: Path | None,
     force: bool,
     no_verify: bool,
@@ -98,6 +101,8 @@ def command(
       stepbench compare incremental incremental --cells 64x2048
     """
     chosen = chosen_format(style, as_json)
+    if math.isnan(seconds):
+        raise click.UsageError("--seconds takes a number of seconds")
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
     duet = Duet(
@@ -108,6 +113,7 @@ def command(
         seconds=seconds,
         seed=seed,
         cpu=choose_cpu(cpu),
+        provider=provider,
     )
     memory = available_memory()
     for scenario in scenarios:
@@ -117,7 +123,7 @@ def command(
     for arm in (first, second):
         arm(False)  # What cannot be imported is found before anything is measured.
     if not no_verify:
-        contest = Contest({b: second}, a, first)
+        contest = Contest({b: second}, a, first, provider)
         verification = play_briefly(contest)
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text
@@ -174,20 +180,20 @@ def _measure(
 
 
 def _metadata(duet: Duet, *, verified: bool) -> dict[str, object]:
-    revision = own_revision()
-    words = f"{revision[0][:12]}{' with local changes' if revision[1] else ''}" if revision else "?"
+    found = run_metadata(duet.cpu)
+    dirty = " with local changes" if found.get("stepbench_dirty") else ""
+    words = f"{str(found.get('stepbench_revision', 'unknown'))[:12]}{dirty}"
     checked = "verified in a few random runs first" if verified else "not verified"
     core = "not pinned" if duet.cpu is None else f"pinned to core {duet.cpu}"
     return {
-        "stepbench_version": __version__,
-        "revision": words,
+        **found,
         "python": platform.python_version(),
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
         "command": shlex.join(["stepbench", *sys.argv[1:]]),
-        **describe(duet.cpu),
         "where": (
             f"stepbench {__version__}, revision {words}, Python {platform.python_version()}, "
-            f"host {platform.node()}, {core}; outputs {checked}."
+            f"host {platform.node()}, {core}; stand-ins: provider {duet.provider}; "
+            f"outputs {checked}."
         ),
     }
 

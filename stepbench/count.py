@@ -47,10 +47,7 @@ from .progress import CountingProgress
 )
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @format_options(("terminal", "markdown", "json"))
-@click.pass_context
 def command(
-    ctx: click.Context,
-    /,
     *,
     arms: str,
     seed: int,
@@ -91,7 +88,7 @@ def command(
     budget = None
     if checks or (updates and file.exists()):
         budget = load_budget(file)
-    whole = _selects_nothing(ctx)
+    whole = arms == "all" and all(value is None for value in options.values())
     if budget is not None and not (updates and whole):
         check_seed(budget, seed)
     memory = available_memory()
@@ -116,15 +113,3 @@ def command(
     line = shlex.join(["stepbench", *sys.argv[1:]])
     write_work(works, chosen, sys.stdout, per_request=per_request, calls=calls, command=line)
     return 0
-
-
-def _selects_nothing(ctx: click.Context) -> bool:
-    """Return whether the command line names no cells and no arms: then all are meant."""
-    free = {"seed", "jobs", "per_request", "calls", "checks", "updates", "file", "quiet"}
-    free |= {"style", "as_json"}
-    return all(
-        parameter.name in free
-        or ctx.get_parameter_source(parameter.name or "")
-        is not click.core.ParameterSource.COMMANDLINE
-        for parameter in ctx.command.params
-    )

@@ -10,7 +10,7 @@ import click
 
 from harness.gate import Step, load_config, outcome_of
 from harness.gate_steps import run_gate
-from harness.machine import choose_cpu
+from harness.machine import choose_cpu, lock_cpu
 from reports.equivalence import render_text
 from scenarios.errors import InputError
 
@@ -74,12 +74,16 @@ def command(
         return f"```\n{render_text(found)}```"  # type: ignore[arg-type]
 
     try:
-        for step in run_gate(settings, cpu=core, jobs=jobs, describe=describe, progress=progress):
-            steps.append(step)
-            progress(f"{step.name}: {step.summary}")
+        with lock_cpu(core):
+            for step in run_gate(
+                settings, cpu=core, jobs=jobs, describe=describe, progress=progress
+            ):
+                steps.append(step)
+                progress(f"{step.name}: {step.summary}")
+        code = int(outcome_of(steps))
     except KeyboardInterrupt:
-        say(f"interrupted after {len(steps)} steps")
-        return INTERRUPTED
+        say(f"interrupted after {len(steps)} steps, which follow")
+        code = INTERRUPTED
 
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
@@ -91,7 +95,7 @@ def command(
     target = os.environ.get("GITHUB_STEP_SUMMARY")
     if target:
         _write(Path(target), summary, "a")
-    return int(outcome_of(steps))
+    return code
 
 
 def _write(path: Path, text: str, mode: str) -> None:

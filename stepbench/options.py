@@ -13,6 +13,7 @@ from harness.machine import allowed_cpus
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay, parse_layer_group
 from scenarios.selection import Source, select, split
+from stubs.providers import AUTO, PROVIDERS, ProviderError, load_provider
 
 from .messages import say
 
@@ -125,6 +126,26 @@ def jobs_option(function: F) -> F:
         callback=lambda _ctx, _parameter, text: _processes(text),
         help="Processes, or auto: one a core.",
     )(function)
+
+
+def provider_option(function: F) -> F:
+    """Add ``--provider``, whose value is the name of a provider that is there."""
+    return click.option(
+        "--provider",
+        default=AUTO,
+        show_default=True,
+        type=click.Choice([AUTO, *PROVIDERS]),
+        callback=lambda _ctx, _parameter, name: check_provider(name),
+        help="Where the stand-ins' native part comes from; auto: nanobind if it is built.",
+    )(function)
+
+
+def check_provider(name: str) -> str:
+    """Return the name of the provider that ``name`` stands for. Raises InputError without it."""
+    try:
+        return load_provider(name).name
+    except ProviderError as error:
+        raise InputError(str(error)) from None
 
 
 def _processes(text: str) -> int:

@@ -11,21 +11,22 @@ import click
 
 from harness.arms import check_arms, split_arms
 from harness.isolated import Event, measure
-from harness.machine import available_memory, choose_cpu, describe, keep_off, lock_cpu, lock_file
+from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
-from harness.revision import own_revision
 from harness.verification import verify_briefly
 from reports.equivalence import render_json, render_text
 from scenarios.workload import check_feasible
 
-from . import __version__
 from .cli import FOUND, INTERRUPTED
 from .messages import program, say
+from .metadata import run_metadata
 from .options import (
+    check_provider,
     chosen_format,
     format_options,
     print_summaries,
+    provider_option,
     selected_scenarios,
     selection_options,
     unused_file,
@@ -61,6 +62,7 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@provider_option
 @click.option(
     "--gc",
     type=click.Choice(["on", "off"]),
@@ -131,14 +133,14 @@ def command(
             plan = resumed.plan
         _check_plan(plan)
         check_writable(file, force=force or resume is not None)
-        verification = None if no_verify else verify_briefly(plan.arms)
+        verification = None if no_verify else verify_briefly(plan.arms, plan.provider)
         if verification is not None and verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             click.echo(render(verification), nl=False)
             say("the arms differ, so they are not timed; --no-verify insists")
             return FOUND
         verified = 0 if verification is None else verification.runs
-        metadata = _metadata(plan) | {"stepbench_verified_runs": verified}
+        metadata = run_metadata(plan.cpu) | {"stepbench_verified_runs": verified}
         code, kept = _measure(plan, file, resumed, metadata, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
@@ -160,6 +162,7 @@ def _plan(
     seed: int,
     cpu: str | None,
     gc: str,
+    provider: str,
     **options: Any,  # noqa: ANN401
 ) -> Plan:
     """Return what the options ask for. Raises InputError."""
@@ -176,6 +179,7 @@ def _plan(
         seed=seed,
         cpu=choose_cpu(cpu),
         gc=gc == "on",
+        provider=provider,
         command=shlex.join(["stepbench", *sys.argv[1:]]),
     )
 
@@ -183,6 +187,7 @@ def _plan(
 def _check_plan(plan: Plan) -> None:
     """Find out before anything is measured what would stop it. Raises InputError."""
     check_arms(plan.arms)
+    check_provider(plan.provider)
     check_distinct(plan.scenarios)
     choose_cpu("none" if plan.cpu is None else str(plan.cpu))
     seed, memory = worker_seed(plan, 0), available_memory()
@@ -236,15 +241,6 @@ def _kept(kept: int, plan: Plan, file: Path) -> str:
         f"{kept} of {len(plan.jobs())} processes are kept in {file}; carry on with: "
         f"{program()} speedup --resume {shlex.quote(str(file))}"
     )
-
-
-def _metadata(plan: Plan) -> dict[str, str | int | float]:
-    found: dict[str, str | int | float] = {"stepbench_version": __version__, **describe(plan.cpu)}
-    revision = own_revision()
-    if revision is not None:
-        found["stepbench_revision"] = revision[0]
-        found["stepbench_dirty"] = int(revision[1])
-    return found
 
 
 def _check_alone(ctx: click.Context) -> None:

@@ -16,7 +16,7 @@ from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
 from .cli import FOUND
-from .options import jobs_option
+from .options import jobs_option, provider_option
 from .progress import CountingProgress
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ _WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wr
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @jobs_option
+@provider_option
 @click.option("--self-test", is_flag=True, help="Check that wrong arms are caught.")
 @click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
@@ -49,6 +50,7 @@ def command(
     run: int | None,
     seed: int,
     jobs: int,
+    provider: str,
     self_test: bool,
     coverage: bool,
     as_json: bool,
@@ -73,12 +75,13 @@ def command(
     if self_test:
         if arms:
             raise click.UsageError("--self-test takes no arms")
-        return _self_test(seed, jobs, as_json=as_json, quiet=quiet)
+        return _self_test(seed, jobs, provider, as_json=as_json, quiet=quiet)
     names = arms or tuple(name for name in ARMS if name != against)
     for name in names:
         if names.count(name) > 1:
             raise InputError(f"arm {name!r} is named twice")
-    contest = Contest({name: arm_factory(name) for name in names}, against, arm_factory(against))
+    arms_by_name = {name: arm_factory(name) for name in names}
+    contest = Contest(arms_by_name, against, arm_factory(against), provider)
     for make in (contest.reference, *contest.arms.values()):
         make(False)  # What cannot be imported is found before anything runs.
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
@@ -87,7 +90,7 @@ def command(
     return FOUND if result.failure or result.uncovered() else 0
 
 
-def _self_test(seed: int, jobs: int, *, as_json: bool, quiet: bool) -> int:
+def _self_test(seed: int, jobs: int, provider: str, *, as_json: bool, quiet: bool) -> int:
     if not _WRONG_ARMS.is_file():
         raise InputError(f"--self-test needs a checkout of the project: {_WRONG_ARMS} is missing")
     names: Sequence[str] = list(load_file(_WRONG_ARMS).WRONG_ARMS)
@@ -96,7 +99,7 @@ def _self_test(seed: int, jobs: int, *, as_json: bool, quiet: bool) -> int:
     with CountingProgress(len(names), "wrong arms", quiet=quiet) as progress:
         for name in names:
             arms = {name: ArmFromFile(_WRONG_ARMS, name)}
-            contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE))
+            contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE), provider)
             caught[name] = sum(spread(count_failing, tasks(contest, runs, seed), jobs))
             progress.add(1)
     if as_json:

@@ -20,13 +20,11 @@ from .kv_cache_v2 import KVCacheManagerV2
 from .request import LlmRequest
 
 # Code of the stand-ins that the engine has in Python as well; all else in them plays native code.
-# The stale range of a window is also what native code works out for a page range, where it then
-# counts as the engine's.
 ENGINE_PYTHON = (
     "KVCacheManager.commit_and_get_block_hashes",
     "KVCacheManagerV2.get_page_indices_by_layer_group",
     "KvCache.get_aggregated_page_indices.<locals>.<genexpr>",
-    "LayerGroup.stale_range",
+    "engine_stale_range",
 )
 
 # What the numbers in the value of a native call are, by the call's name. The batch calls return
@@ -57,6 +55,7 @@ class Crossings:
         calls: how often each native method was called and each native attribute read, by name; a
             method's ends in ``()``.
         marshalled: how many tokens, page indices, hashes and priorities were handed over.
+        arguments: numbers handed to native calls, alone or in lists.
         objects: Python objects that were built for it: containers, numbers and by-value copies.
             Numbers that CPython shares, the small ones, are counted as well.
         lists: the lists among them, kept alive so that they can be told from others by identity.
@@ -65,6 +64,7 @@ class Crossings:
     def __init__(self) -> None:
         self.calls: Counter[str] = Counter()
         self.marshalled: Counter[str] = Counter(dict.fromkeys(MARSHALLED, 0))
+        self.arguments = 0
         self.objects = 0
         self.lists: list[list[Any]] = []
 
@@ -231,6 +231,7 @@ def _counted(
         value = call(
             *map(_unwrapped, arguments), **{key: _unwrapped(item) for key, item in named.items()}
         )
+        crossings.arguments += sum(map(_numbers_in, (*arguments, *named.values())))
         crossings.called(name, kind, value)
         return value
 
@@ -244,6 +245,13 @@ def _unwrapped(argument: object) -> object:
     if isinstance(argument, list | tuple) and argument:
         return [_unwrapped(item) for item in argument]
     return argument
+
+
+def _numbers_in(argument: object) -> int:
+    """Return how many numbers an argument of a native call holds."""
+    if isinstance(argument, list | tuple):
+        return sum(isinstance(item, int) for item in argument)
+    return isinstance(argument, int)
 
 
 def _numbers(value: object) -> int:

@@ -1,14 +1,13 @@
 """Stand-in for the V1 KV cache manager: one flat space of block ids."""
 
 import random
-import struct
 from array import array
-from collections.abc import Sequence
-from hashlib import blake2b
+from collections.abc import Iterable, Sequence
 
 from connector import interfaces
 
-from .pages import PagePool
+from .block_hash import hash_block
+from .pages import PagePool, check_tokens_per_block, count_blocks
 from .request import DEFAULT_PRIORITY, LlmRequest, own
 
 
@@ -27,9 +26,13 @@ class KVCacheManager:
         num_blocks: blocks that there is room for.
         tokens_per_block: block size in tokens.
         rng: shuffles the block pool.
+
+    Raises:
+        ValueError: ``tokens_per_block`` is not positive.
     """
 
     def __init__(self, num_blocks: int, *, tokens_per_block: int = 32, rng: random.Random) -> None:
+        check_tokens_per_block(tokens_per_block)
         self.tokens_per_block = tokens_per_block
         self._pool = PagePool(num_blocks, rng)
         self._sequences: dict[int, _Sequence] = {}
@@ -59,6 +62,8 @@ class KVCacheManager:
 
     def get_cache_indices_range(self, request: interfaces.LlmRequest, begin: int) -> list[int]:
         """Return the block ids of ``request`` from block ``begin`` on, as a new list."""
+        if begin < 0:
+            begin = 0
         return self._sequences[request.request_id].blocks[begin:].tolist()
 
     def get_block_hashes_after(
@@ -90,42 +95,66 @@ class KVCacheManager:
             length, new_tokens = request.tokens_after(known_tokens)
             lengths.append(length)
             tokens.append(new_tokens)
-            blocks.append(self._sequences[request.request_id].blocks[known_blocks:].tolist())
+            begin = known_blocks if known_blocks > 0 else 0
+            blocks.append(self._sequences[request.request_id].blocks[begin:].tolist())
             still_valid, new_hashes = self.get_block_hashes_after(request, known_hashes, last_hash)
             valid.append(still_valid)
             hashes.append(new_hashes)
         return lengths, tokens, blocks, valid, hashes
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
-        """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""
-        sequence = self._sequences.setdefault(request.request_id, _Sequence())
-        blocks = sequence.blocks
-        num_blocks = -(-capacity // self.tokens_per_block)
-        if len(blocks) > num_blocks:
-            self._release(blocks[num_blocks:])
-            del blocks[num_blocks:]
-            del sequence.hashes[num_blocks:]
-        config = request.kv_cache_retention_config if len(blocks) < num_blocks else None
-        for ordinal in range(len(blocks), num_blocks):
-            block = self._pool.take()
-            blocks.append(block)
-            if config is not None:
-                position = ordinal * self.tokens_per_block
-                self._priorities[block] = config.priority_at(position, request.prompt_len)
+        """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request.
+
+        Raises:
+            ValueError: ``capacity`` is negative.
+            OutOfPagesError: the pool ran out; what was taken before stays with the request.
+        """
+        num_blocks = count_blocks(capacity, self.tokens_per_block)
+        held = self._admit(request.request_id)
+        if held > num_blocks:
+            self._pool.give_back(self._truncate(request.request_id, num_blocks))
+        for _ in range(held, num_blocks):
+            self._add_block(request, self._pool.take())
 
     def update_history(self, request: LlmRequest, history: int) -> None:
         """Do nothing: V1 masks no blocks. Both managers are driven by the same calls."""
 
     def free_resources(self, request: LlmRequest) -> None:
         """Free all that ``request`` holds; a request that holds nothing is left alone."""
-        sequence = self._sequences.pop(request.request_id, None)
-        if sequence is not None:
-            self._release(sequence.blocks)
+        self._pool.give_back(self._release(request.request_id))
 
-    def _release(self, blocks: "array[int]") -> None:
-        for block in blocks:
+    # Where blocks are kept. The provider ``nanobind`` keeps them in native code.
+
+    def _admit(self, request_id: int) -> int:
+        """Admit a request, if it is new; return how many blocks it holds."""
+        return len(self._sequences.setdefault(request_id, _Sequence()).blocks)
+
+    def _add_block(self, request: LlmRequest, block: int) -> None:
+        """Append a block, with the priority that the request's retention config gives it."""
+        blocks = self._sequences[request.request_id].blocks
+        config = request.kv_cache_retention_config
+        if config is not None:
+            position = len(blocks) * self.tokens_per_block
+            self._priorities[block] = config.priority_at(position, request.prompt_len)
+        blocks.append(block)
+
+    def _truncate(self, request_id: int, num_blocks: int) -> Iterable[int]:
+        """Drop all but the first ``num_blocks`` blocks; return those dropped."""
+        sequence = self._sequences[request_id]
+        freed = sequence.blocks[num_blocks:]
+        del sequence.blocks[num_blocks:]
+        del sequence.hashes[num_blocks:]
+        for block in freed:
             self._priorities.pop(block, None)
-        self._pool.give_back(blocks)
+        return freed
+
+    def _release(self, request_id: int) -> Iterable[int]:
+        """Forget a request; return its blocks, none where it is unknown."""
+        if request_id not in self._sequences:
+            return ()
+        freed = self._truncate(request_id, 0)
+        del self._sequences[request_id]
+        return freed
 
     def _commit_and_get_block_hashes(self, request: interfaces.LlmRequest) -> list[int]:
         hashes, num_full = self._commit(request)
@@ -145,6 +174,5 @@ class KVCacheManager:
             begin = len(hashes) * size
             tokens = request.get_tokens_range(0, begin, begin + size)
             parent = hashes[-1] if hashes else 0
-            digest = blake2b(struct.pack(f"<Q{size}i", parent, *tokens), digest_size=8).digest()
-            hashes.append(int.from_bytes(digest, "little"))
+            hashes.append(hash_block(parent, tokens))
         return hashes, num_full

@@ -8,11 +8,11 @@ import random
 from array import array
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import Literal
+from typing import Literal, Protocol
 
 from connector import interfaces
 
-from .pages import PagePool
+from .pages import PagePool, check_tokens_per_block, count_blocks
 from .request import LlmRequest, own
 
 BAD_PAGE_INDEX = -1
@@ -46,31 +46,56 @@ class LayerGroup:
         return begin, max(begin, (history + 1 - self.window) // tokens_per_block)
 
 
+def engine_stale_range(group: LayerGroup, history: int, tokens_per_block: int) -> tuple[int, int]:
+    """Return the stale range as the engine's Python works it out.
+
+    The same as ``LayerGroup.stale_range``, which plays native code: apart, so that a count can
+    tell whose work it is.
+    """
+    num_blocks = -(-history // tokens_per_block)
+    begin = min(num_blocks, -(-group.sink_tokens // tokens_per_block))
+    if group.window is None:
+        return begin, begin
+    return begin, max(begin, (history + 1 - group.window) // tokens_per_block)
+
+
+class PageTable(Protocol):
+    """The pages of a sequence in block order, an ``array`` or its native counterpart."""
+
+    def __len__(self) -> int: ...
+
+    def __getitem__(self, ordinal: int, /) -> int: ...
+
+    def __setitem__(self, ordinal: int, page: int, /) -> None: ...
+
+    def append(self, page: int, /) -> None:
+        """Add a page at the end."""
+
+    def pop(self) -> int:
+        """Remove the last page and return it."""
+
+
 class KvCache:
     """The pages of one request, a page table per layer group.
 
+    Args:
+        num_layer_groups: number of layer groups.
+        page_backend: what page indices come as.
+
     Attributes:
         history_length: tokens whose KV is computed.
+        tables: the page tables, for whoever allocates.
     """
 
-    def __init__(
-        self,
-        layer_groups: Sequence[LayerGroup],
-        pools: Sequence[PagePool],
-        tokens_per_block: int,
-        page_backend: PageBackend,
-    ) -> None:
+    def __init__(self, num_layer_groups: int, page_backend: PageBackend) -> None:
         self.history_length = 0
-        self._layer_groups = layer_groups
-        self._pools = pools
-        self._tokens_per_block = tokens_per_block
+        self.tables = [array("i") for _ in range(num_layer_groups)]
         self._generates = page_backend == "generator"
-        self._tables = [array("i") for _ in layer_groups]
 
     @property
     def num_blocks(self) -> int:
         """Number of block ordinals, those without a page included."""
-        return len(self._tables[0])
+        return len(self.tables[0])
 
     def get_aggregated_page_indices(
         self, layer_group: int, valid_only: bool = False
@@ -85,7 +110,7 @@ class KvCache:
             What the backend offers: a list built in one native call, or a generator that runs one
             interpreter step per block.
         """
-        table = self._tables[layer_group]
+        table = self.tables[layer_group]
         if self._generates:
             return (page for page in table if not valid_only or page != BAD_PAGE_INDEX)
         if valid_only:
@@ -94,41 +119,7 @@ class KvCache:
 
     def get_page_indices_from(self, layer_group: int, begin: int) -> list[int]:
         """Return the pages of a layer group from block ``begin`` on, as a new list."""
-        return self._tables[layer_group][begin:].tolist()
-
-    def resize(self, capacity: int) -> None:
-        """Hold blocks for ``capacity`` tokens: allocate at the end, or free there on a shrink.
-
-        Growing also frees the pages that have gone stale, which upstream keeps no longer than
-        somebody needs the room. Between two growths a stale block still has its page, so the mask
-        of ``get_page_indices_by_layer_group`` is what hides it.
-        """
-        num_blocks = -(-capacity // self._tokens_per_block)
-        for group, table, pool in zip(self._layer_groups, self._tables, self._pools, strict=True):
-            begin, end = group.stale_range(self.history_length, self._tokens_per_block)
-            if len(table) > num_blocks:
-                pool.give_back(page for page in table[num_blocks:] if page != BAD_PAGE_INDEX)
-                del table[num_blocks:]
-            elif len(table) < num_blocks:
-                self._free_stale(table, pool, begin, min(end, len(table)))
-                for ordinal in range(len(table), num_blocks):
-                    stale = begin <= ordinal < end
-                    table.append(BAD_PAGE_INDEX if stale else pool.take())
-
-    def close(self) -> None:
-        """Free all pages."""
-        for table, pool in zip(self._tables, self._pools, strict=True):
-            pool.give_back(page for page in table if page != BAD_PAGE_INDEX)
-            del table[:]
-
-    @staticmethod
-    def _free_stale(table: "array[int]", pool: PagePool, begin: int, end: int) -> None:
-        # A window only moves forward, so what is stale and still has a page lies at the end.
-        for ordinal in range(end - 1, begin - 1, -1):
-            if table[ordinal] == BAD_PAGE_INDEX:
-                break
-            pool.give_back((table[ordinal],))
-            table[ordinal] = BAD_PAGE_INDEX
+        return self.tables[layer_group][begin:].tolist()
 
 
 class KVCacheManagerV2(interfaces.KVCacheManagerV2):
@@ -141,6 +132,9 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         page_backend: whether page indices come as a list (native backend) or from a generator
             (Python backend).
         rng: shuffles the page pools.
+
+    Raises:
+        ValueError: there is no layer group, or ``tokens_per_block`` is not positive.
     """
 
     def __init__(
@@ -154,6 +148,7 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
     ) -> None:
         if not layer_groups:
             raise ValueError("a manager needs at least one layer group")
+        check_tokens_per_block(tokens_per_block)
         self.tokens_per_block = tokens_per_block
         self.layer_groups = tuple(layer_groups)
         self.kv_cache_map: dict[int, KvCache] = {}
@@ -173,7 +168,7 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         page_indices = []
         for index, group in enumerate(self.layer_groups):
             indices = list(kv_cache.get_aggregated_page_indices(index, valid_only=False))
-            begin, end = group.stale_range(history, self.tokens_per_block)
+            begin, end = engine_stale_range(group, history, self.tokens_per_block)
             for ordinal in range(begin, min(end, len(indices))):
                 indices[ordinal] = BAD_PAGE_INDEX
             page_indices.append(indices)
@@ -194,6 +189,8 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         kv_cache = self.kv_cache_map.get(request.request_id)
         if kv_cache is None or begin >= kv_cache.num_blocks:
             return [[] for _ in self.layer_groups]
+        if begin < 0:
+            begin = 0
         page_indices = []
         for index, group in enumerate(self.layer_groups):
             indices = kv_cache.get_page_indices_from(index, begin)
@@ -224,20 +221,85 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
         return lengths, tokens, pages
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
-        """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request."""
-        kv_cache = self.kv_cache_map.get(request.request_id)
-        if kv_cache is None:
-            kv_cache = self.kv_cache_map[request.request_id] = KvCache(
-                self.layer_groups, self._pools, self.tokens_per_block, self._page_backend
-            )
-        kv_cache.resize(capacity)
+        """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request.
+
+        Growing frees the pages that have gone stale. Until then a stale block has its page, so the
+        mask of ``get_page_indices_by_layer_group`` is what hides it.
+
+        Raises:
+            ValueError: ``capacity`` is negative.
+            OutOfPagesError: a pool ran out; what was taken before stays with the request.
+        """
+        num_blocks = count_blocks(capacity, self.tokens_per_block)
+        kv_cache = self.kv_cache_map.get(request.request_id) or self._admit(request.request_id)
+        for group, table, pool in zip(self.layer_groups, kv_cache.tables, self._pools, strict=True):
+            stale = range(*group.stale_range(kv_cache.history_length, self.tokens_per_block))
+            _resize_table(table, pool, num_blocks, stale)
 
     def update_history(self, request: LlmRequest, history: int) -> None:
-        """Note that the KV of the first ``history`` tokens of ``request`` is computed."""
+        """Note that the KV of the first ``history`` tokens of ``request`` is computed.
+
+        Raises:
+            KeyError: ``request`` was never admitted.
+            ValueError: ``history`` is negative.
+        """
+        if history < 0:
+            raise ValueError(f"history must not be negative, not {history}")
         self.kv_cache_map[request.request_id].history_length = history
 
     def free_resources(self, request: LlmRequest) -> None:
         """Free all that ``request`` holds; a request that holds nothing is left alone."""
-        kv_cache = self.kv_cache_map.pop(request.request_id, None)
+        kv_cache = self._release(request.request_id)
         if kv_cache is not None:
-            kv_cache.close()
+            for table, pool in zip(kv_cache.tables, self._pools, strict=True):
+                _cut(table, pool, 0)
+
+    # Where pages are kept. The provider ``nanobind`` keeps them in native code.
+
+    def _admit(self, request_id: int) -> KvCache:
+        kv_cache = KvCache(len(self.layer_groups), self._page_backend)
+        self.kv_cache_map[request_id] = kv_cache
+        return kv_cache
+
+    def _release(self, request_id: int) -> KvCache | None:
+        return self.kv_cache_map.pop(request_id, None)
+
+
+def _resize_table(table: PageTable, pool: PagePool, num_blocks: int, stale: range) -> None:
+    """Allocate pages at the end of a table, or free them there.
+
+    Growing also frees the pages that have gone stale, which upstream keeps no longer than somebody
+    needs the room. Between two growths a stale block still has its page.
+
+    Args:
+        table: the page table.
+        pool: where its pages come from.
+        num_blocks: how many blocks it shall have.
+        stale: ordinals of the blocks that no coming token attends to.
+
+    Raises:
+        OutOfPagesError: the pool ran out; what was taken before stays in the table.
+    """
+    if len(table) > num_blocks:
+        _cut(table, pool, num_blocks)
+    elif len(table) < num_blocks:
+        _free_stale(table, pool, stale)
+        for ordinal in range(len(table), num_blocks):
+            table.append(BAD_PAGE_INDEX if ordinal in stale else pool.take())
+
+
+def _cut(table: PageTable, pool: PagePool, num_blocks: int) -> None:
+    """Free the pages from ordinal ``num_blocks`` on."""
+    freed = [table[ordinal] for ordinal in range(num_blocks, len(table))]
+    for _ in freed:
+        table.pop()
+    pool.give_back(page for page in freed if page != BAD_PAGE_INDEX)
+
+
+def _free_stale(table: PageTable, pool: PagePool, stale: range) -> None:
+    # A window only moves forward, so what is stale and still has a page lies at the end.
+    for ordinal in reversed(range(stale.start, min(stale.stop, len(table)))):
+        if table[ordinal] == BAD_PAGE_INDEX:
+            break
+        pool.give_back((table[ordinal],))
+        table[ordinal] = BAD_PAGE_INDEX

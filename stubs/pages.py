@@ -4,6 +4,19 @@ import random
 from collections.abc import Iterable
 
 
+def check_tokens_per_block(tokens_per_block: int) -> None:
+    """Raise ValueError for a block that holds no token."""
+    if tokens_per_block < 1:
+        raise ValueError(f"tokens_per_block must be at least 1, not {tokens_per_block}")
+
+
+def count_blocks(capacity: int, tokens_per_block: int) -> int:
+    """Return how many blocks hold ``capacity`` tokens. Raises ValueError for less than none."""
+    if capacity < 0:
+        raise ValueError(f"capacity must not be negative, not {capacity}")
+    return -(-capacity // tokens_per_block)
+
+
 class OutOfPagesError(RuntimeError):
     """The pool has no page left."""
 

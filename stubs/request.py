@@ -20,10 +20,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 DEFAULT_PRIORITY = 35
+# Keeps a mistaken number from taking the memory.
+MAX_BEAM_WIDTH = 1024
 
 _CONTEXT_STATES = frozenset(
     {LlmRequestState.CONTEXT_INIT, LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS}
 )
+
+# What get_tokens gets where no beam is named. Upstream has an overload for it: None is no beam.
+_ALL_BEAMS = cast("int", object())
 
 
 @dataclass
@@ -63,14 +68,15 @@ class LlmRequest:
     Args:
         request_id: the engine's id.
         prompt: token ids of the prompt; every beam starts from a copy.
-        beam_width: number of beams, at least 1.
+        beam_width: number of beams, 1 to 1024.
         draft_tokens: draft tokens scheduled with the request, or None.
         retention_config: the retention config, or None.
         cache_salt: the salt of the request's cached prefix, or None.
         is_dummy_request: whether the request only pads the batch of a rank.
 
     Raises:
-        ValueError: the prompt is empty or ``beam_width`` is not positive.
+        ValueError: the prompt is empty or ``beam_width`` is out of range.
+        OverflowError: a token is no int32.
     """
 
     def __init__(
@@ -86,6 +92,8 @@ class LlmRequest:
     ) -> None:
         if beam_width < 1:
             raise ValueError(f"beam_width must be at least 1, not {beam_width}")
+        if beam_width > MAX_BEAM_WIDTH:
+            raise ValueError(f"beam_width must be at most {MAX_BEAM_WIDTH}, not {beam_width}")
         tokens = array("i", prompt)
         if not tokens:
             raise ValueError("a request needs at least one prompt token")
@@ -110,12 +118,12 @@ class LlmRequest:
     def get_tokens(self, beam: int) -> list[int]: ...
     @overload
     def get_tokens(self) -> list[list[int]]: ...
-    def get_tokens(self, beam: int | None = None) -> list[int] | list[list[int]]:
+    def get_tokens(self, beam: int = _ALL_BEAMS) -> list[int] | list[list[int]]:
         """Return a whole beam, or all beams without an argument, as new lists.
 
         Raises IndexError for a bad beam.
         """
-        if beam is None:
+        if beam is _ALL_BEAMS:
             return [tokens.tolist() for tokens in self._beams]
         return self._beam(beam).tolist()
 
@@ -148,9 +156,11 @@ class LlmRequest:
         """Return the length of the first beam, and its tokens from ``begin`` on as a new list.
 
         No call of upstream's: the stand-ins' managers read tokens this way, as native code does,
-        without the binding's checks.
+        without the binding's checks. A negative ``begin`` is 0.
         """
         tokens = self._beams[0]
+        if begin < 0:
+            begin = 0
         return len(tokens), tokens[begin:].tolist()
 
     def get_tokens_view(self, beam: int) -> NDArray[np.int32]:

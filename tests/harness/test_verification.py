@@ -22,6 +22,28 @@ from .wrong_arms import WRONG_ARMS
 LADDER = ("incremental", "page-growth", "page-range", "batched")
 FILE = Path(__file__).parent / "wrong_arms.py"
 
+# Run, report and field of the first failure in runs 0 to 19 of seed 0, after shortening. Found by
+# running; the runs are the same on every machine and Python version, and so must these be.
+FIRST_FAILURES = {
+    "count lowered on a shrink": (0, 3, "cached_requests[0].new_tokens"),
+    "length from the kept list": (0, 3, "cached_requests[0].computed_position"),
+    "base off by one at a block boundary": (0, 2, "cached_requests[0].new_tokens"),
+    "pages read every tokens_per_block iterations": (0, 2, "cached_requests[0].new_block_ids"),
+    "mask applied to new pages relative to their begin": (0, 3, "cached_requests[0].new_block_ids"),
+    "state kept after reset_request": (0, 2, "new_requests.request_id"),
+    "aliased lists": (0, 2, "cached_requests[0].new_tokens"),
+    "external load applied twice": (0, 1, "new_requests[0].computed_position"),
+    "draft length ignored": (0, 2, "cached_requests[0].num_scheduled_tokens"),
+    "priorities for all blocks": (0, 2, "cached_requests[0].priorities"),
+    "block hashes of new blocks only": (0, 2, "cached_requests[0].block_hashes"),
+    "external loads kept after the report": (0, 2, "cached_requests[0].computed_position"),
+    "request being loaded is reported": (0, 1, "new_requests.request_id"),
+    "dummies reported under attention DP": (0, 2, "cached_requests.request_id"),
+    "transfer taken for generation": (0, 2, "cached_requests[0].computed_position"),
+    "new whenever the prompt starts": (0, 1, "new_requests.request_id"),
+    "hash chain that only ever grows": (0, 3, "cached_requests[0].block_hashes"),
+}
+
 
 def wrong(name: str) -> Contest:
     return Contest({name: ArmFromFile(FILE, name)}, REFERENCE, RegisteredArm(REFERENCE))
@@ -64,22 +86,18 @@ def test_a_wrong_arm_is_caught_and_its_failure_is_short(name: str):
     assert {"join", "report"} <= {operation.name for operation in failure.operations}
 
 
-@pytest.mark.parametrize(
-    ("name", "field"),
-    [
-        ("draft length ignored", "cached_requests[0].num_scheduled_tokens"),
-        ("external load applied twice", "new_requests[0].computed_position"),
-        ("priorities for all blocks", "cached_requests[0].priorities"),
-        ("block hashes of new blocks only", "cached_requests[0].block_hashes"),
-        ("aliased lists", "cached_requests[0].new_tokens"),
-    ],
-)
-def test_the_field_in_question_is_named(name: str, field: str):
-    failure = verify(wrong(name), range(20), 1).failure
+def test_every_wrong_arm_is_in_the_table():
+    assert list(FIRST_FAILURES) == list(WRONG_ARMS)
+
+
+@pytest.mark.parametrize("name", FIRST_FAILURES)
+def test_the_first_failure_is_the_same_everywhere(name: str):
+    failure = verify(wrong(name), range(20), 0).failure
 
     assert failure is not None
-    assert failure.difference.field == field
-    assert failure.difference.expected != failure.difference.actual
+    found = failure.difference
+    assert (failure.run, found.step, found.field) == FIRST_FAILURES[name]
+    assert found.expected != found.actual
 
 
 def test_the_result_does_not_depend_on_the_number_of_processes():

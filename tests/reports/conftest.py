@@ -114,4 +114,4 @@ def make_summary(
         {"full-copy": 1e-3, "incremental": 2e-4},
         {"incremental": (5.0, 4.5, 5.5)},
     )
-    return Summary(file, machine, arms, cells or (usual,), notes, provenance)
+    return Summary(file, machine, "python", arms, cells or (usual,), notes, provenance)

@@ -55,6 +55,7 @@ def test_the_entries_other_than_the_reference_hold_what_they_are_called():
     assert names["small"][0] == "v2-1x64"
     assert names["small"][-1] == "v2-64x4096"
     assert len(names["small"]) == 9
+    assert names["context"] == ["v2-8x2048", "v2-8x8192", "v2-8x32768", "v2-8x131072"]
     assert names["sliding-window"] == [
         "v2-64x2048-groups=full,window=4096:sink=64",
         "v2-64x8192-groups=full,window=4096:sink=64",
@@ -71,7 +72,8 @@ def test_the_entries_other_than_the_reference_hold_what_they_are_called():
         ("sliding", "unknown scenario 'sliding': did you mean 'sliding-window'?"),
         (
             "zzz",
-            "unknown scenario 'zzz': known: reference, small, sliding-window, speculative, overlap",
+            "unknown scenario 'zzz': known: reference, small, context, sliding-window, "
+            "speculative, overlap",
         ),
     ],
 )

@@ -10,7 +10,11 @@ def test_the_list_names_arms_scenarios_and_their_cells():
     ran = run_script("list")
 
     assert (ran.code, ran.err) == (0, "")
-    arms, scenarios = ran.out.split("\n\n")
+    arms, providers, scenarios = ran.out.split("\n\n")
+    assert providers.startswith("Providers of the stand-ins (--provider):\n  python ")
+    assert "\n  nanobind " in providers
+    # Absent on every machine that runs these tests.
+    assert "absent: tensorrt_llm is not installed" in providers
     assert arms.startswith("Arms (--arms):\n")
     assert scenarios.startswith("Scenarios (--scenario):\n")
     listed = [line.split(None, 1) for line in arms.splitlines()[1:]]
@@ -39,6 +43,8 @@ def test_the_list_as_json_has_all_that_describes_a_cell(run_here: Run):
     assert first["tokens_per_block"] == 32
     assert reference["cells"][-1]["manager"] == "v1"
     assert list(document["scenarios"]) == list(CATALOGUE)
+    assert list(document["providers"]) == ["python", "nanobind", "tensorrt_llm"]
+    assert document["providers"]["python"]["absent"] is None
 
 
 def test_the_list_needs_nothing_that_measures(run_here: Run):

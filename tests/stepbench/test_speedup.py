@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from stepbench import __version__, speedup
+from stepbench import __version__, metadata
 
 from .conftest import ONE, TINY, Run, run_script, stored_runs
 
@@ -193,7 +193,7 @@ def test_the_manager_is_told_where_it_is_not_the_default(run_here: Run):
 
 
 def test_without_a_checkout_the_revision_is_unknown(run_here: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(speedup, "own_revision", lambda: None)
+    monkeypatch.setattr(metadata, "own_revision", lambda: None)
 
     ran = run_here("speedup", *ONE, "-o", "x.json")
 

@@ -3,12 +3,12 @@
 from stubs.kv_cache_v1 import KVCacheManager
 from stubs.kv_cache_v2 import KVCacheManagerV2
 from stubs.pages import OutOfPagesError
-from stubs.request import LlmRequest
+from stubs.providers import Provider
 
 
-def count_free_blocks(manager: KVCacheManager | KVCacheManagerV2) -> int:
+def count_free_blocks(provider: Provider, manager: KVCacheManager | KVCacheManagerV2) -> int:
     """Return how many blocks one more request could hold; with layer groups, in each of them."""
-    probe = LlmRequest(-1, [0])
+    probe = provider.LlmRequest(-1, [0])
     blocks = 0
     try:
         while True:

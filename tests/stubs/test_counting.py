@@ -95,6 +95,33 @@ def test_reads_of_native_attributes(name: str, objects: int):
     assert crossings.marshalled == NOTHING
 
 
+def test_reads_hand_no_arguments_over():
+    crossings = Crossings()
+    request = CountingRequest(make_request(), crossings)
+    assert (request.request_id, request.context_chunk_size) == (7, 10)
+    assert crossings.arguments == 0
+
+
+@pytest.mark.parametrize(
+    ("call", "arguments", "named", "numbers"),
+    [
+        ("get_tokens", (), {}, 0),
+        ("get_tokens", (0,), {}, 1),
+        ("get_num_tokens", (0,), {}, 1),
+        ("get_tokens_range", (0, 8, 10), {}, 3),
+        ("get_tokens_range", (0,), {"begin": 8, "end": 10}, 3),
+    ],
+)
+def test_arguments_of_a_requests_calls(
+    call: str, arguments: tuple[int, ...], named: dict[str, int], numbers: int
+):
+    crossings = Crossings()
+    request = CountingRequest(make_request(), crossings)
+    for _ in range(2):
+        getattr(request, call)(*arguments, **named)
+    assert crossings.arguments == 2 * numbers
+
+
 def test_no_retention_config_is_a_read_that_builds_nothing():
     crossings = Crossings()
     assert CountingRequest(LlmRequest(1, [5]), crossings).kv_cache_retention_config is None
@@ -153,6 +180,7 @@ V2_CALLS = [
 
 @pytest.mark.parametrize(
     ("version", "call", "arguments", "marshalled", "objects"),
+    # What is handed over beside the request is one number each.
     [("v1", *case) for case in V1_CALLS] + [("v2", *case) for case in V2_CALLS],
 )
 def test_calls_of_a_manager(
@@ -174,6 +202,7 @@ def test_calls_of_a_manager(
     assert crossings.calls == {f"{call}()": 1}
     assert crossings.marshalled == NOTHING | marshalled
     assert crossings.objects == objects
+    assert crossings.arguments == len(arguments)
 
 
 def test_the_number_of_layer_groups_is_read_and_not_called(rng: random.Random):
@@ -193,6 +222,7 @@ def test_priorities_are_counted_one_by_one(rng: random.Random):
     assert crossings.calls == {"get_priority_by_block_id()": 3}
     assert crossings.marshalled == NOTHING | {"priorities": 3}
     assert crossings.objects == 3
+    assert crossings.arguments == 3
 
 
 def test_the_batch_call_of_v2_hands_over_tokens_and_pages(rng: random.Random):
@@ -208,6 +238,7 @@ def test_the_batch_call_of_v2_hands_over_tokens_and_pages(rng: random.Random):
     assert crossings.marshalled == NOTHING | {"tokens": 2, "page_indices": 4}
     # The tuple; two lengths in a list; three lists of two tokens; seven lists of four pages.
     assert crossings.objects == 1 + 3 + 5 + 11
+    assert crossings.arguments == 2 + 2
 
 
 def test_the_batch_call_of_v1_hands_over_hashes_as_well(rng: random.Random):
@@ -227,6 +258,7 @@ def test_the_batch_call_of_v1_hands_over_hashes_as_well(rng: random.Random):
     assert crossings.marshalled == {"tokens": 3, "page_indices": 2, "hashes": 1, "priorities": 0}
     # The tuple; lengths; tokens; blocks; numbers of valid hashes; hashes.
     assert crossings.objects == 1 + 3 + 6 + 5 + 3 + 4
+    assert crossings.arguments == 2 + 2 + 2 + 2
 
 
 def test_an_empty_batch(rng: random.Random):
@@ -234,6 +266,7 @@ def test_an_empty_batch(rng: random.Random):
     value = counting_manager(make_v2(rng), crossings).get_batch_updates([], [], [])
     assert value == ([], [], [])
     assert (crossings.marshalled, crossings.objects) == (NOTHING, 4)
+    assert crossings.arguments == 0
 
 
 def test_v1_and_v2_are_told_apart_by_isinstance(rng: random.Random):

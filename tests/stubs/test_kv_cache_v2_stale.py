@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from stubs.kv_cache_v2 import KVCacheManagerV2, LayerGroup
-from stubs.request import LlmRequest
+from stubs.kv_cache_v2 import LayerGroup
+from stubs.providers import Provider
 
 
 def is_reachable(block: int, history: int, group: LayerGroup, size: int) -> bool:
@@ -86,10 +86,13 @@ def test_the_range_is_that_of_unreachable_blocks_at_random(
 )
 @settings(deadline=None, max_examples=150)
 def test_the_mask_hides_exactly_the_unreachable_blocks(
-    layer_groups: list[LayerGroup], size: int, steps: list[tuple[int, int, bool]]
+    provider: Provider,
+    layer_groups: list[LayerGroup],
+    size: int,
+    steps: list[tuple[int, int, bool]],
 ):
     managers = [
-        KVCacheManagerV2(
+        provider.KVCacheManagerV2(
             400,
             tokens_per_block=size,
             layer_groups=layer_groups,
@@ -98,7 +101,7 @@ def test_the_mask_hides_exactly_the_unreachable_blocks(
         )
         for backend in ("list", "generator")
     ]
-    request = LlmRequest(1, [0])
+    request = provider.LlmRequest(1, [0])
     seen: list[dict[int, int]] = [{} for _ in layer_groups]
     history = 0
     for manager in managers:
@@ -114,6 +117,9 @@ def test_the_mask_hides_exactly_the_unreachable_blocks(
             manager.resize(request, capacity)
         lists = managers[0].get_page_indices_by_layer_group(request)
         assert managers[1].get_page_indices_by_layer_group(request) == lists
+        # The mask of the calls that are native wherever the provider is.
+        assert managers[0].get_page_indices_range(request, 0) == lists
+        assert managers[1].get_batch_updates([request], [0], [0])[2] == [lists]
         num_blocks = -(-capacity // size)
         for group, pages, known in zip(layer_groups, lists, seen, strict=True):
             assert len(pages) == num_blocks

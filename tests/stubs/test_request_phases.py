@@ -3,6 +3,7 @@
 import pytest
 
 from connector.interfaces import LlmRequestState
+from stubs.providers import Provider
 from stubs.request import KvCacheRetentionConfig, LlmRequest, TokenRangeRetention
 
 CONTEXT_STATES = [
@@ -16,8 +17,10 @@ OTHER_STATES = [
 ]
 
 
-def generated(prompt: list[int], *tokens: int, beam_width: int = 1) -> LlmRequest:
-    request = LlmRequest(1, prompt, beam_width=beam_width)
+def generated(
+    provider: Provider, prompt: list[int], *tokens: int, beam_width: int = 1
+) -> LlmRequest:
+    request = provider.LlmRequest(1, prompt, beam_width=beam_width)
     request.move_to_next_context_chunk()
     request.state = LlmRequestState.GENERATION_IN_PROGRESS
     for token in tokens:
@@ -30,8 +33,10 @@ def test_the_states_are_all_covered_here():
 
 
 @pytest.mark.parametrize("state", CONTEXT_STATES)
-def test_the_chunk_size_can_be_used_in_a_context_type_state(state: LlmRequestState):
-    request = LlmRequest(1, range(8))
+def test_the_chunk_size_can_be_used_in_a_context_type_state(
+    provider: Provider, state: LlmRequestState
+):
+    request = provider.LlmRequest(1, range(8))
     request.state = state
     assert request.context_chunk_size == 8
     request.context_chunk_size = 3
@@ -41,8 +46,8 @@ def test_the_chunk_size_can_be_used_in_a_context_type_state(state: LlmRequestSta
 
 
 @pytest.mark.parametrize("state", OTHER_STATES)
-def test_the_chunk_size_is_an_error_in_any_other_state(state: LlmRequestState):
-    request = LlmRequest(1, range(8))
+def test_the_chunk_size_is_an_error_in_any_other_state(provider: Provider, state: LlmRequestState):
+    request = provider.LlmRequest(1, range(8))
     request.state = state
     with pytest.raises(RuntimeError, match=f"undefined in state {state.name}"):
         _ = request.context_chunk_size
@@ -60,22 +65,24 @@ def test_the_chunk_size_is_an_error_in_any_other_state(state: LlmRequestState):
     ("position", "size", "expected"),
     [(0, 0, 0), (0, 5, 5), (0, 8, 8), (0, 9, 8), (0, 10**9, 8), (6, 1, 1), (6, 4, 2), (8, 4, 0)],
 )
-def test_the_chunk_size_is_clamped_to_what_remains(position: int, size: int, expected: int):
-    request = LlmRequest(1, range(8))
+def test_the_chunk_size_is_clamped_to_what_remains(
+    provider: Provider, position: int, size: int, expected: int
+):
+    request = provider.LlmRequest(1, range(8))
     request.context_current_position = position
     request.context_chunk_size = size
     assert request.context_chunk_size == expected
 
 
-def test_a_negative_chunk_size_is_an_error():
-    request = LlmRequest(1, range(8))
+def test_a_negative_chunk_size_is_an_error(provider: Provider):
+    request = provider.LlmRequest(1, range(8))
     with pytest.raises(ValueError, match="context_chunk_size must not be negative, not -1"):
         request.context_chunk_size = -1
     assert request.context_chunk_size == 8
 
 
-def test_chunks_lead_through_the_prompt():
-    request = LlmRequest(1, range(8))
+def test_chunks_lead_through_the_prompt(provider: Provider):
+    request = provider.LlmRequest(1, range(8))
     request.context_chunk_size = 5
     request.move_to_next_context_chunk()
     assert (request.context_current_position, request.context_remaining_length) == (5, 3)
@@ -100,9 +107,9 @@ def test_chunks_lead_through_the_prompt():
     ],
 )
 def test_pause_makes_prompt_and_generated_tokens_the_new_prompt(
-    max_input_len: int, tokens: list[int]
+    provider: Provider, max_input_len: int, tokens: list[int]
 ):
-    request = generated([10, 11, 12], 20, 21)
+    request = generated(provider, [10, 11, 12], 20, 21)
     request.pause(max_input_len)
     assert request.get_tokens(0) == tokens
     assert request.prompt_len == len(tokens)
@@ -112,8 +119,8 @@ def test_pause_makes_prompt_and_generated_tokens_the_new_prompt(
     assert request.context_chunk_size == len(tokens)
 
 
-def test_pause_amid_the_context_phase_starts_it_again():
-    request = LlmRequest(1, range(8))
+def test_pause_amid_the_context_phase_starts_it_again(provider: Provider):
+    request = provider.LlmRequest(1, range(8))
     request.context_chunk_size = 5
     request.move_to_next_context_chunk()
     request.pause(100)
@@ -122,8 +129,10 @@ def test_pause_amid_the_context_phase_starts_it_again():
 
 
 @pytest.mark.parametrize("max_input_len", [2, 100])
-def test_pause_with_several_beams_falls_back_to_the_old_prompt(max_input_len: int):
-    request = generated([10, 11, 12], 20, 21, beam_width=2)
+def test_pause_with_several_beams_falls_back_to_the_old_prompt(
+    provider: Provider, max_input_len: int
+):
+    request = generated(provider, [10, 11, 12], 20, 21, beam_width=2)
     request.add_new_token(30, 1)
     request.pause(max_input_len)
     assert request.get_tokens() == [[10, 11, 12], [10, 11, 12]]
@@ -134,8 +143,8 @@ def test_pause_with_several_beams_falls_back_to_the_old_prompt(max_input_len: in
     assert request.get_tokens() == [[10, 11, 12], [10, 11, 12, 31]]
 
 
-def test_a_sequence_shrinks_and_grows_again():
-    request = generated([10, 11, 12], 20, 21)
+def test_a_sequence_shrinks_and_grows_again(provider: Provider):
+    request = generated(provider, [10, 11, 12], 20, 21)
     request.pause(4)
     request.add_new_token(50, 0)
     request.add_new_token(51, 0)
@@ -151,17 +160,25 @@ def make_config() -> KvCacheRetentionConfig:
     return KvCacheRetentionConfig(ranges, decode_priority=55)
 
 
-def test_the_retention_config_comes_by_value():
+def values(config: KvCacheRetentionConfig) -> tuple[list[tuple[int, int | None, int]], int]:
+    ranges = [(span.begin, span.end, span.priority) for span in config.ranges]
+    return ranges, config.decode_priority
+
+
+def test_the_retention_config_comes_by_value(provider: Provider):
     given = make_config()
-    request = LlmRequest(1, range(14), retention_config=given)
+    request = provider.LlmRequest(1, range(14), retention_config=given)
     given.ranges[0].priority = 1  # The request took a copy.
+    expected = [(0, 8, 80), (12, None, 10)], 55
     config = request.kv_cache_retention_config
-    assert config == make_config()
+    assert values(config) == expected
     assert config is not request.kv_cache_retention_config
     config.ranges[1].end = 13
     config.ranges.pop(0)
+    config.ranges = []
     config.decode_priority = 0
-    assert request.kv_cache_retention_config == make_config()
+    assert values(config) == ([], 0)
+    assert values(request.kv_cache_retention_config) == expected
 
 
 @pytest.mark.parametrize(

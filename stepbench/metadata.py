@@ -1,0 +1,16 @@
+"""What is noted with a measurement about who measured where."""
+
+from harness.machine import describe
+from harness.revision import own_revision
+
+from . import __version__
+
+
+def run_metadata(cpu: int | None) -> dict[str, str | int | float]:
+    """Return version, revision and what can be read of the machine, for the core measured on."""
+    found: dict[str, str | int | float] = {"stepbench_version": __version__, **describe(cpu)}
+    revision = own_revision()
+    if revision is not None:
+        found["stepbench_revision"] = revision[0]
+        found["stepbench_dirty"] = int(revision[1])
+    return found
