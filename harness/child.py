@@ -9,11 +9,9 @@ import sys
 from collections.abc import Sequence
 from typing import TextIO
 
+from scenarios.errors import WorkerError
+
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
-
-
-class WorkerError(Exception):
-    """A worker died, hung or returned nonsense; the message names its cell and why."""
 
 
 def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:

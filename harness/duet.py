@@ -15,10 +15,11 @@ import time
 from collections.abc import Callable
 from dataclasses import asdict, dataclass, field
 
+from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.providers import DEFAULT_PROVIDER
 
-from .child import WorkerError, hash_seed, run_child
+from .child import hash_seed, run_child
 from .loading import ArmSource
 from .verdict import NOT_MEASURED, Kind, Process, Rule, Verdict, judge, settle
 

@@ -6,9 +6,10 @@ from dataclasses import dataclass, replace
 
 import pyperf
 
+from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode
 
-from .child import WorkerError, hash_seed, run_child
+from .child import hash_seed, run_child
 from .machine import allowed_cpus
 from .plan import Job, Plan
 

@@ -12,6 +12,10 @@ class NoBaselineError(Exception):
     """No baseline, a missing cell, another machine: nothing to compare with, exit code 4."""
 
 
+class WorkerError(Exception):
+    """A worker process died, hung or returned nonsense: exit code 1. The message says which."""
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Return the error for a ``name`` that is none of ``known``, with the nearest one if any."""
     known = list(known)

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING
 import click
 
 from harness.calibration import LENGTHS, Cost
-from harness.child import WorkerError, hash_seed, run_child
+from harness.child import hash_seed, run_child
 from harness.isolated import Event, measure
 from harness.machine import choose_cpu, keep_off, lock_cpu
 from harness.plan import MAX_COUNT, QUICK, Plan
 from harness.results import ResultsWriter, check_writable, load
 from harness.verification import verify_briefly
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError
+from scenarios.errors import InputError, WorkerError
 from scenarios.selection import split
 from stubs.providers import PROVIDERS, absent
 

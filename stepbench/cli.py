@@ -10,7 +10,7 @@ from types import FrameType
 
 import click
 
-from scenarios.errors import InputError, NoBaselineError, unknown
+from scenarios.errors import InputError, NoBaselineError, WorkerError, unknown
 
 from . import __version__
 from .messages import say
@@ -95,6 +95,8 @@ def run(arguments: list[str]) -> int:
         return _fail(str(error))
     except NoBaselineError as error:
         return _fail(str(error), NOTHING_TO_COMPARE)
+    except WorkerError as error:
+        return _fail(str(error), FOUND)
     except (KeyboardInterrupt, click.Abort):
         say("interrupted")
         return INTERRUPTED

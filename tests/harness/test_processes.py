@@ -1,10 +1,10 @@
 import os
 import time
-from concurrent.futures.process import BrokenProcessPool
 
 import pytest
 
 from harness.processes import spread
+from scenarios.errors import WorkerError
 
 from .helpers import child_processes
 
@@ -86,5 +86,5 @@ def test_whoever_stops_asking_leaves_no_process_behind():
 
 
 def test_a_process_that_dies_is_an_error_and_no_result():
-    with pytest.raises(BrokenProcessPool):
+    with pytest.raises(WorkerError, match=r"^a process of dies was killed or died$"):
         list(spread(dies, [(1,), (2,)], 2))
