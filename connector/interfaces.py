@@ -120,7 +120,10 @@ class KVCacheManagerV2:
         raise NotImplementedError
 
     def get_page_indices_range(self, request: LlmRequest, begin: int) -> list[list[int]]:
-        """The page lists of a request from block ``begin`` on; empty where there is nothing."""
+        """The page lists of a request from block ``begin`` on; empty where there is nothing.
+
+        Here and in what follows a negative position or count is 0, as in ``get_tokens_range``.
+        """
         raise NotImplementedError
 
     def get_batch_updates(

@@ -115,7 +115,7 @@ class CountingRequest:
     """
 
     # Python attributes of upstream's class: reading one crosses nothing.
-    _PYTHON = frozenset({"py_draft_tokens", "cache_salt", "is_dummy_request"})
+    _PYTHON = frozenset({"py_draft_tokens", "cache_salt"})
 
     def __init__(self, request: interfaces.LlmRequest, crossings: Crossings) -> None:
         self._request = request

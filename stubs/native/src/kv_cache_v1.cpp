@@ -22,6 +22,14 @@ BlockHash hash_block(BlockHash parent, const Token *begin, const Token *end) {
     return hash;
 }
 
+// The sequence of a request, from a const or another map.
+template <typename Sequences>
+auto &find_sequence(Sequences &sequences, std::int64_t request_id) {
+    const auto found = sequences.find(request_id);
+    if (found == sequences.end()) throw UnknownRequest(request_id);
+    return found->second;
+}
+
 }  // namespace
 
 UnknownRequest::UnknownRequest(std::int64_t request_id)
@@ -35,14 +43,14 @@ std::int64_t KvCacheManagerV1::admit(std::int64_t request_id) {
 }
 
 void KvCacheManagerV1::add_block(const LlmRequest &request, Page block) {
-    PageTable &blocks = sequence_of(request.request_id).blocks;
+    PageTable &blocks = find_sequence(sequences_, request.request_id).blocks;
     const auto priority = request.priority_at(blocks.size() * tokens_per_block_);
     if (priority) priorities_[block] = *priority;
     blocks.pages.push_back(block);
 }
 
 std::vector<Page> KvCacheManagerV1::truncate(std::int64_t request_id, std::int64_t num_blocks) {
-    return cut(sequence_of(request_id), num_blocks);
+    return cut(find_sequence(sequences_, request_id), num_blocks);
 }
 
 std::vector<Page> KvCacheManagerV1::release(std::int64_t request_id) {
@@ -54,11 +62,11 @@ std::vector<Page> KvCacheManagerV1::release(std::int64_t request_id) {
 }
 
 const std::vector<Page> &KvCacheManagerV1::cache_indices(const LlmRequest &request) const {
-    return sequence_of(request.request_id).blocks.pages;
+    return find_sequence(sequences_, request.request_id).blocks.pages;
 }
 
 std::vector<BlockHash> KvCacheManagerV1::commit_and_get_block_hashes(const LlmRequest &request) {
-    Sequence &sequence = sequence_of(request.request_id);
+    Sequence &sequence = find_sequence(sequences_, request.request_id);
     const auto num_full = static_cast<std::ptrdiff_t>(commit(request, sequence));
     return {sequence.hashes.begin(), sequence.hashes.begin() + num_full};
 }
@@ -69,17 +77,17 @@ std::int32_t KvCacheManagerV1::priority_by_block_id(Page block) const {
 }
 
 std::int64_t KvCacheManagerV1::num_blocks(const LlmRequest &request) const {
-    return sequence_of(request.request_id).blocks.size();
+    return find_sequence(sequences_, request.request_id).blocks.size();
 }
 
 std::vector<Page> KvCacheManagerV1::cache_indices_range(const LlmRequest &request,
                                                         std::int64_t begin) const {
-    return tail(sequence_of(request.request_id).blocks.pages, begin);
+    return tail(find_sequence(sequences_, request.request_id).blocks.pages, begin);
 }
 
 std::pair<std::int64_t, std::vector<BlockHash>> KvCacheManagerV1::block_hashes_after(
     const LlmRequest &request, std::int64_t count, BlockHash last) {
-    Sequence &sequence = sequence_of(request.request_id);
+    Sequence &sequence = find_sequence(sequences_, request.request_id);
     const std::vector<BlockHash> &hashes = sequence.hashes;
     const auto num_full = static_cast<std::int64_t>(commit(request, sequence));
     // A hash stands for all before it: the known prefix holds whole or not at all.
@@ -111,18 +119,6 @@ KvCacheManagerV1::batch_updates(const std::vector<const LlmRequest *> &requests,
     }
     return {std::move(lengths), std::move(tokens), std::move(blocks), std::move(valid),
             std::move(hashes)};
-}
-
-KvCacheManagerV1::Sequence &KvCacheManagerV1::sequence_of(std::int64_t request_id) {
-    const auto found = sequences_.find(request_id);
-    if (found == sequences_.end()) throw UnknownRequest(request_id);
-    return found->second;
-}
-
-const KvCacheManagerV1::Sequence &KvCacheManagerV1::sequence_of(std::int64_t request_id) const {
-    const auto found = sequences_.find(request_id);
-    if (found == sequences_.end()) throw UnknownRequest(request_id);
-    return found->second;
 }
 
 std::vector<Page> KvCacheManagerV1::cut(Sequence &sequence, std::int64_t num_blocks) {

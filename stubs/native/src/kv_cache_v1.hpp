@@ -2,6 +2,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <stdexcept>
 #include <tuple>
@@ -61,8 +62,6 @@ private:
         std::vector<BlockHash> hashes;
     };
 
-    Sequence &sequence_of(std::int64_t request_id);
-    const Sequence &sequence_of(std::int64_t request_id) const;
     std::vector<Page> cut(Sequence &sequence, std::int64_t num_blocks);
     // Commit the hashes of blocks that became full; return the number of full blocks. A hash that
     // is committed stays, also while a rewound sequence does not fill its block.

@@ -12,8 +12,13 @@
 #include <nanobind/stl/vector.h>
 
 #include <array>
+#include <cstddef>
 #include <cstdint>
+#include <exception>
 #include <memory>
+#include <optional>
+#include <stdexcept>
+#include <utility>
 #include <vector>
 
 #include "kv_cache_v1.hpp"
@@ -26,9 +31,9 @@ using namespace nb::literals;
 namespace stepbench {
 namespace {
 
-// The members of connector.interfaces.LlmRequestState. Arms tell states apart by identity, so Python
-// hands its own members over. They live as long as the process: an array of nb::object would be
-// destroyed after the interpreter.
+// The members of connector.interfaces.LlmRequestState. Arms tell states apart by identity, so
+// Python hands its own members over. They live as long as the process: an array of nb::object would
+// be destroyed after the interpreter.
 std::array<PyObject *, kNumRequestStates> request_states{};
 
 void set_request_states(const std::vector<nb::object> &members) {

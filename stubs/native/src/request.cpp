@@ -48,10 +48,10 @@ LlmRequest::LlmRequest(std::int64_t request_id, Tokens prompt, std::int64_t beam
 }
 
 std::int64_t LlmRequest::num_tokens(std::int64_t beam) const {
-    return static_cast<std::int64_t>(beam_at(beam)->size());
+    return static_cast<std::int64_t>(beams_[checked(beam)]->size());
 }
 
-const Tokens &LlmRequest::tokens(std::int64_t beam) const { return *beam_at(beam); }
+const Tokens &LlmRequest::tokens(std::int64_t beam) const { return *beams_[checked(beam)]; }
 
 std::vector<Tokens> LlmRequest::all_tokens() const {
     std::vector<Tokens> all;
@@ -60,14 +60,14 @@ std::vector<Tokens> LlmRequest::all_tokens() const {
 }
 
 Token LlmRequest::token(std::int64_t beam, std::int64_t position) const {
-    const Tokens &tokens = *beam_at(beam);
+    const Tokens &tokens = *beams_[checked(beam)];
     if (position < 0 || position >= static_cast<std::int64_t>(tokens.size()))
         throw std::out_of_range(outside("position", position, tokens.size()));
     return tokens[static_cast<std::size_t>(position)];
 }
 
 Tokens LlmRequest::tokens_range(std::int64_t beam, std::int64_t begin, std::int64_t end) const {
-    const Tokens &tokens = *beam_at(beam);
+    const Tokens &tokens = *beams_[checked(beam)];
     const auto n = static_cast<std::int64_t>(tokens.size());
     // Upstream's clamps in upstream's order: a negative bound is no distance from the end, and a
     // reversed range is empty.
@@ -79,14 +79,13 @@ Tokens LlmRequest::tokens_range(std::int64_t beam, std::int64_t begin, std::int6
 }
 
 void LlmRequest::add_new_token(Token token, std::int64_t beam) {
-    beam_at(beam);
-    Beam &tokens = beams_[static_cast<std::size_t>(beam)];
+    Beam &tokens = beams_[checked(beam)];
     if (tokens.use_count() > 1) tokens = std::make_shared<Tokens>(*tokens);
     tokens->push_back(token);
 }
 
 std::shared_ptr<const Tokens> LlmRequest::share_tokens(std::int64_t beam) const {
-    return beam_at(beam);
+    return beams_[checked(beam)];
 }
 
 void LlmRequest::pause(std::int64_t max_input_len) {
@@ -132,10 +131,10 @@ std::optional<std::int32_t> LlmRequest::priority_at(std::int64_t position) const
     return retention_config_->priority_at(position, prompt_len_);
 }
 
-const LlmRequest::Beam &LlmRequest::beam_at(std::int64_t beam) const {
+std::size_t LlmRequest::checked(std::int64_t beam) const {
     if (beam < 0 || beam >= static_cast<std::int64_t>(beams_.size()))
         throw std::out_of_range(outside("beam", beam, beams_.size()));
-    return beams_[static_cast<std::size_t>(beam)];
+    return static_cast<std::size_t>(beam);
 }
 
 bool LlmRequest::in_context_phase() const {

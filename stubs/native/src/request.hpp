@@ -3,6 +3,7 @@
 
 #pragma once
 
+#include <cstddef>
 #include <cstdint>
 #include <memory>
 #include <optional>
@@ -84,7 +85,7 @@ public:
 private:
     using Beam = std::shared_ptr<Tokens>;
 
-    const Beam &beam_at(std::int64_t beam) const;
+    std::size_t checked(std::int64_t beam) const;
     bool in_context_phase() const;
 
     std::vector<Beam> beams_;
