@@ -28,7 +28,7 @@ MOST_ITERATIONS = 150
 _LEAST_ITERATIONS = 30
 # How long a process measures unless its fewest iterations take longer: starting it costs about as
 # much.
-_SECONDS_OF_PROCESS = 0.4
+_SECONDS_OF_PROCESS = 0.25
 # After which a worker counts as hanging: far more than its fewest iterations take.
 _TIMEOUT = 120.0
 _TIMEOUT_PER_TOKEN = 1e-4
@@ -38,7 +38,7 @@ _FIRST_LOOK = 6
 _LOOK_EVERY = 4
 _MOST_PROCESSES = 60
 # Share of a cell's time after which the first run has to be over, to leave room for the second.
-_FIRST_RUN = 0.5
+_FIRST_RUN = 0.8
 
 
 @dataclass(frozen=True)

@@ -130,6 +130,11 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
 def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) -> str:
     """Return why an effect is neither a difference nor none."""
     threshold = math.log1p(rule.threshold)
+    if effect + half < threshold:
+        return (
+            f"within the threshold of {rule.threshold:.2%}, but not as surely as "
+            f"{_EQUIVALENCE_CONFIDENCE:.0%}"
+        )
     if effect - half <= threshold:
         return f"the interval reaches across the threshold of {rule.threshold:.2%}"
     if effect - sure <= threshold:

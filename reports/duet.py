@@ -163,6 +163,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
     document: dict[str, Any] = {
         "a": duet.a.spec,
         "b": duet.b.spec,
+        "provider": duet.provider,
         "threshold": duet.threshold,
         "verdict": overall(result.verdict.kind for result in results),
         "metadata": dict(metadata),

@@ -17,7 +17,7 @@ from scenarios.scenario import SteadyDecode, from_dict
 A = ArmSource("git:HEAD~1:batched", "batched", "0123456789ab:connector/batched.py", "# old\n")
 B = ArmSource("batched", "batched", "connector/batched.py", "# caf\u00e9\n")
 FIRST, SECOND = SteadyDecode(requests=2, tokens=64), SteadyDecode(requests=3, tokens=8)
-DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1)
+DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1, provider="nanobind")
 
 FINISHED = CellResult(
     FIRST,
@@ -68,6 +68,7 @@ def test_everything_is_kept(tmp_path: Path):
         "threshold": 0.02,
         "seed": 3,
         "cpu": 1,
+        "provider": "nanobind",
         "cells": [
             {
                 "scenario": json.loads(json.dumps(FIRST.to_dict())),

@@ -13,7 +13,7 @@ import pytest
 
 from harness.child import WorkerError, hash_seed, run_child
 from harness.duet import Duet, compare_cell
-from harness.loading import find_source
+from harness.loading import ArmSource, find_source
 from harness.machine import allowed_cpus
 from harness.verdict import Kind
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -37,6 +37,7 @@ def run(*specs: str, timeout: float = 60, **changed: object) -> dict[str, Any]:
         "scenario": CELL.to_dict(),
         "seed": "0",
         "cpu": None,
+        "provider": "python",
         "warmups": 10,
         "least": 30,
         "most": 150,
@@ -195,6 +196,29 @@ def test_nothing_that_an_arm_prints_gets_into_the_result():
 
     assert result.keys() == {"seconds", "cpu_share"}
     assert shape(result) == [150, 150, 150]
+
+
+@pytest.mark.parametrize(
+    ("provider", "where"),
+    [("python", "stubs.kv_cache_v2"), ("nanobind", "stubs.nanobind_provider")],
+)
+def test_the_stand_ins_are_those_of_the_provider(provider: str, where: str):
+    if provider == "nanobind":
+        pytest.importorskip("stepbench_native", reason="the provider nanobind is not built")
+    told = "raise RuntimeError(f'manager of {type(manager).__module__}')"
+    text = (
+        "class KvCacheConnectorSchedulerOutputManager:\n"
+        f"    def build_scheduler_output(self, batch, loading, manager): {told}\n"
+    )
+    sources = [asdict(ArmSource("x", "x", "x.py", text))] * 3
+
+    with pytest.raises(WorkerError, match=f"RuntimeError: manager of {where}$"):
+        run(sources=sources, provider=provider)
+
+
+def test_a_provider_that_is_none_is_a_failure_and_no_other_one_is_taken():
+    with pytest.raises(WorkerError, match="there is no provider 'other'"):
+        run(*EQUAL, provider="other")
 
 
 def test_a_trace_is_compared_as_well(tmp_path: Path):

@@ -70,9 +70,11 @@ def test_the_whole_report():
         "the same workload in each of the processes, in random order: 10 warm-up iterations, then "
         "at most 150 measured ones. A process gives the median of its log ratios; intervals are "
         "over processes. Slower or faster means: wholly beyond 0.50% and beyond the control, in "
-        "all cells together at 95 %, and again in fresh processes. Detectable is the smallest "
-        "slowdown that such a run finds in 99 of 100 cases. The longest cell took 10.0 s. "
-        "stepbench 1.2, host box. Seed 7. Repeat with `stepbench compare a b`.\n"
+        "all cells together at 95 %, and again in fresh processes, whose figures are then shown. "
+        "Detectable is about the smallest slowdown that such a run finds, if the noise stays as it "
+        "was. The longest cell took 10.0 s. Times are those of arms that run side by side and "
+        "share their caches: `speedup` has the others. stepbench 1.2, host box. Seed 7. "
+        "Repeat with `stepbench compare a b`.\n"
     )
 
 
@@ -138,6 +140,45 @@ def test_another_threshold_is_told():
     assert "wholly beyond 2.50% and" in written(results, threshold=0.025)
 
 
+FAR = (
+    "Arms that are far apart leave each other's caches in different states, which biases their "
+    "ratio by several per cent: take it from `speedup`."
+)
+
+
+def with_ratio(value: float, kind: Kind = Kind.SLOWER, reason: str = "") -> CellResult:
+    return CellResult(FIRST, Verdict(kind, reason, Estimate(value, value, value), 0.0, 0.0))
+
+
+# exp(0.05) is 1.05127, and 1 / 1.05127 is 0.95123.
+@pytest.mark.parametrize(
+    ("ratio", "is_far"),
+    [
+        *[(1.0, False), (1.0512, False), (1.0513, True), (3.0, True)],
+        *[(0.9513, False), (0.9512, True), (0.3, True)],
+    ],
+)
+def test_a_note_says_what_arms_that_are_far_apart_do_to_their_ratio(ratio: float, is_far: bool):
+    parts = written([with_ratio(ratio)]).split("\n\n")
+
+    assert (FAR in parts) == is_far
+    assert len(parts) == 3 + is_far
+
+
+@pytest.mark.parametrize("kind", Kind)
+def test_the_note_comes_once_after_the_reasons_whatever_the_verdict(kind: Kind):
+    results = [with_ratio(1.5, kind, "busy core"), SAME, with_ratio(0.5, kind), FAILED]
+
+    parts = written(results).split("\n\n")
+
+    assert parts[2:5] == ["v2-16x8192: busy core.", "v2-2x64: the worker died.", FAR]
+    assert len(parts) == 6
+
+
+def test_the_note_is_none_of_the_json_document():
+    assert "far apart" not in written([with_ratio(1.5)], "json")
+
+
 def test_an_arm_against_itself_has_two_columns_that_can_be_told_apart():
     head = written([SAME], a=B).splitlines()[2]
 
@@ -187,6 +228,7 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
     assert document == {
         "a": "git:HEAD~1:incremental",
         "b": "incremental",
+        "provider": "python",
         "threshold": 0.01,
         "verdict": "slower",
         "metadata": METADATA,

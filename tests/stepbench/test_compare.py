@@ -1,82 +1,20 @@
 """``stepbench compare`` through its entry point: drawn samples, and a few real workers."""
 
-import itertools
 import json
 import math
-from collections.abc import Iterator
-from datetime import datetime
 from pathlib import Path
-from typing import Any
 
 import pytest
 
-from harness import duet as duet_module
 from harness.child import WorkerError
-from stepbench import options
 
-from .conftest import Ran, Run, assert_refused, run_script
-
-SUBJECTS = Path(__file__).parent.parent / "harness/subjects"
-ONE = ("incremental", "incremental", "--cells", "2x64", "-o", "x.json", "-q", "--no-verify")
-TWO = ("incremental", "batched", "--cells", "2x64,1x8", "-o", "x.json", "-q", "--no-verify")
-
-
-def subject(name: str) -> str:
-    return f"file:{SUBJECTS / name}.py"
-
-
-class Workers:
-    """Stands in for real workers. Each cell has its own effect and share of the core."""
-
-    def __init__(self) -> None:
-        self.effects: dict[str, float] = {}
-        self.shares: dict[str, float] = {}
-        self.errors: dict[str, BaseException] = {}
-        self.jobs: list[dict[str, Any]] = []
-
-    def __call__(self, what: str, _command: object, _seed: int, text: str, _timeout: float) -> str:
-        cell = what.split()[1].rstrip(",")
-        if cell in self.errors:
-            raise self.errors[cell]
-        self.jobs.append(json.loads(text))
-        second = 2e-3 * math.exp(self.effects.get(cell, 0.0))
-        samples = [[2e-3] * 2, [second] * 2, [2e-3] * 2]
-        return json.dumps({"seconds": samples, "cpu_share": self.shares.get(cell, 1.0)})
-
-    def cells(self) -> list[str]:
-        """The cells in the order in which they were run, each with its number of processes."""
-        sizes = [f"{job['scenario']['requests']}x{job['scenario']['tokens']}" for job in self.jobs]
-        return [f"{size} {len(list(run))}" for size, run in itertools.groupby(sizes)]
+from .compare_workers import ONE, TWO, Workers, cells_in, strictly, subject
+from .conftest import Ran, Run, run_script
 
 
 @pytest.fixture
 def workers(monkeypatch: pytest.MonkeyPatch) -> Workers:
-    workers = Workers()
-    monkeypatch.setattr(duet_module, "run_child", workers)
-    return workers
-
-
-@pytest.fixture
-def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def run_child(*_: object) -> str:
-        raise AssertionError("a worker was started")
-
-    monkeypatch.setattr(duet_module, "run_child", run_child)
-    yield
-    assert not [path for path in Path().rglob("*.json") if path.name != "there.json"]
-
-
-def no_constant(name: str) -> None:
-    pytest.fail(f"{name} is no JSON")
-
-
-def strictly(text: str) -> dict[str, Any]:
-    return json.loads(text, parse_constant=no_constant)
-
-
-def cells_in(path: str) -> list[str]:
-    """The verdicts in the file of samples."""
-    return [cell["verdict"]["kind"] for cell in json.loads(Path(path).read_text())["cells"]]
+    return Workers(monkeypatch)
 
 
 @pytest.mark.parametrize(
@@ -124,7 +62,7 @@ def test_a_slower_cell_counts_more_than_an_inconclusive_one(run_here: Run, worke
 def test_the_markdown_table(run_here: Run, workers: Workers):
     workers.effects["v2-1x8"] = math.log(1.5)
 
-    ran = run_here("compare", *TWO, "--cpu", "none", "--seed", "5")
+    ran = run_here("compare", *TWO, "--cpu", "none", "--seed", "5", "--provider", "python")
 
     table = [line for line in ran.out.splitlines() if line.startswith("|")]
     assert table[2:] == [
@@ -133,9 +71,22 @@ def test_the_markdown_table(run_here: Run, workers: Workers):
         "| 1 | 8 | 2.00 ms | 3.00 ms | 1.5000 (1.5000 to 1.5000) | 0.00% | 0.50% | 6 + 6 "
         "| slower |",
     ]
-    assert "not pinned; outputs not verified. Seed 5. Repeat with `stepbench compare " in ran.out
+    assert (
+        "not pinned; stand-ins: provider python; outputs not verified. Seed 5. Repeat with "
+        "`stepbench compare "
+    ) in ran.out
     assert {job["cpu"] for job in workers.jobs} == {None}
     assert {job["seed"].partition("-")[0] for job in workers.jobs} == {"5"}
+
+
+def test_arms_that_are_far_apart_are_told_to_be(run_here: Run, workers: Workers):
+    workers.effects["v2-2x64"], workers.effects["v2-1x8"] = 0.049, -0.049
+    near = run_here("compare", *TWO)
+    workers.effects["v2-1x8"] = -0.051
+    far = run_here("compare", *TWO, "--force")
+
+    note = "\n\nArms that are far apart leave each other's caches in different states, which biases"
+    assert (note in near.out, far.out.count(note)) == (False, 1)
 
 
 def test_json_is_one_document_and_nothing_else(run_here: Run, workers: Workers):
@@ -196,68 +147,6 @@ def test_without_quiet_it_says_where_the_samples_are(run_here: Run):
     assert ran.err == "stepbench: samples kept in x.json\n"
 
 
-@pytest.mark.usefixtures("workers")
-def test_a_file_that_exists_is_overwritten_only_if_asked(run_here: Run):
-    Path("x.json").write_text("precious")
-
-    assert_refused(run_here("compare", *ONE), "x.json: exists; --force overwrites it")
-    assert Path("x.json").read_text() == "precious"
-    assert run_here("compare", *ONE, "--force").code == 0
-    assert cells_in("x.json") == ["no difference"]
-
-
-@pytest.mark.usefixtures("workers")
-def test_without_a_name_the_file_is_a_dated_one(run_here: Run):
-    arguments = [word for word in ONE if word not in {"-o", "x.json"}]
-
-    assert [run_here("compare", *arguments).code for _ in range(2)] == [0, 0]
-
-    names = sorted(str(path) for path in Path("results").iterdir())
-    assert len(names) == 2
-    assert all(name.startswith("results/compare-2") for name in names)
-
-
-def test_an_unused_file_is_another_one_each_time(monkeypatch: pytest.MonkeyPatch):
-    class Clock(datetime):
-        @classmethod
-        def now(cls, tz: object = None) -> datetime:  # noqa: ARG003
-            return datetime(2026, 3, 4, 5, 6, 7)
-
-    monkeypatch.setattr(options, "datetime", Clock)
-    Path("results").mkdir()
-    names = []
-    for _ in range(3):
-        file = options.unused_file("compare")
-        file.touch()
-        names.append(str(file))
-    assert names == [f"results/compare-20260304-050607{end}.json" for end in ("", "-2", "-3")]
-    assert str(options.unused_file("gate")) == "results/gate-20260304-050607.json"
-
-
-@pytest.mark.usefixtures("nothing_is_measured")
-def test_arms_that_differ_are_not_timed(run_here: Run):
-    arguments = ("compare", "incremental", subject("differs"), "--cells", "2x64")
-
-    ran = run_here(*arguments)
-
-    assert ran.code == 1
-    assert ran.out.startswith(f"Different: `{subject('differs')}` departs from `incremental` in ")
-    assert ".num_scheduled_tokens:" in ran.out
-    assert ran.err == "stepbench: the arms differ, so they are not timed; --no-verify insists\n"
-    document = strictly(run_here(*arguments, "--json").out)
-    assert (document["same"], document["against"]) == (False, "incremental")
-
-
-@pytest.mark.usefixtures("nothing_is_measured")
-def test_what_it_says_to_repeat_can_be_repeated(run_here: Run):
-    ran = run_here("compare", "incremental", subject("differs"), "--cells", "2x64")
-
-    words = ran.out.rpartition("Repeat with `stepbench ")[2].partition("`")[0].split()
-    again = run_here(*words)
-    assert again.code == 1
-    assert ".num_scheduled_tokens" in again.out
-
-
 def test_arms_that_differ_are_timed_on_request(run_here: Run, workers: Workers):
     arguments = ("compare", "incremental", subject("differs"), "--cells", "2x64", "-q")
 
@@ -274,59 +163,6 @@ def test_arms_that_agree_are_said_to(run_here: Run, workers: Workers):
     assert "; outputs verified in a few random runs first. " in ran.out
 
 
-REFUSED = [
-    (["incremental"], ["Missing argument 'B'"]),
-    (["incremental", "incrementl"], ["unknown arm 'incrementl': did you mean 'incremental'?"]),
-    (["floor", "incremental"], ["unknown arm 'floor'"]),
-    (["incremental", "git:nowhere:incremental"], ["no git revision 'nowhere' here"]),
-    (["incremental", "git:--help:incremental"], ["is not git:REVISION:NAME"]),
-    (["incremental", "file:none.py"], ["none.py: No such file or directory"]),
-    (["incremental", subject("no_arm")], ["no_arm.py: has no class KvCacheConnectorSched"]),
-    (["incremental", "file:syntax.py"], ["syntax.py: cannot be imported: SyntaxError: "]),
-    (["incremental", "file:exits.py"], ["exits.py: cannot be imported: SystemExit"]),
-    (["incremental", "file:empty.py"], ["empty.py: "]),
-    (["incremental", "batched", "--cells", "2x64,2x64"], ["v2-2x64", "twice"]),
-    (["incremental", "batched", "--cells", "2"], ["REQUESTSxTOKENS"]),
-    (["incremental", "batched", "--cells", "100000x1000000"], ["would not fit the memory"]),
-    (["incremental", "batched", "--cpu", "999"], ["core 999 is not allowed here"]),
-    (["incremental", "batched", "--seconds", "0"], ["--seconds"]),
-    (["incremental", "batched", "--seed", "-1"], ["--seed"]),
-    (["incremental", "batched", "--json", "--format", "markdown"], ["contradicts"]),
-    (["incremental", "batched", "--format", "csv"], ["'csv'"]),
-    (["incremental", "batched", "-o", "there.json"], ["there.json: exists; --force overwrites"]),
-    *[
-        (["incremental", "batched", f"--threshold={text}"], ["--threshold takes a share", text])
-        for text in ("0", "0%", "-1%", "100%", "1", "nan", "inf", "x", "%", "0.5%%", "1,5%")
-    ],
-]
-
-
-@pytest.mark.usefixtures("nothing_is_measured")
-@pytest.mark.parametrize(("arguments", "texts"), REFUSED)
-def test_bad_input_is_refused(run_here: Run, arguments: list[str], texts: list[str]):
-    Path("there.json").touch()
-    Path("syntax.py").write_text("def (\n")
-    Path("exits.py").write_text("raise SystemExit(0)\n")
-    Path("empty.py").write_text("class KvCacheConnectorSchedulerOutputManager: pass\n")
-    cells = [] if "--cells" in arguments else ["--cells", "2x64"]
-
-    assert_refused(run_here("compare", *arguments, *cells), *texts)
-
-
-@pytest.mark.usefixtures("nothing_is_measured")
-def test_an_arm_that_a_revision_did_not_have_is_nothing_to_compare_with(
-    run_here: Run, monkeypatch: pytest.MonkeyPatch
-):
-    # A revision without our files, whatever this checkout has.
-    monkeypatch.setattr(
-        "harness.loading.git", lambda *words, **_: "0123" * 10 if "rev-parse" in words else None
-    )
-
-    ran = run_here("compare", "git:v0:batched", "batched", "--cells", "2x64")
-
-    assert_refused(ran, "arm 'batched' does not exist at revision v0", code=4)
-
-
 @pytest.mark.parametrize(
     ("given", "fraction"), [("2%", 0.02), (" 2 % ", 0.02), ("0.02", 0.02), ("0.5%", 0.005)]
 )
@@ -337,30 +173,6 @@ def test_a_threshold_is_a_share(run_here: Run, workers: Workers, given: str, fra
     assert json.loads(Path("x.json").read_text())["threshold"] == pytest.approx(fraction)
     workers.effects["v2-2x64"] = math.log1p(fraction * 1.1)
     assert run_here("compare", *ONE, "--threshold", given, "--force").code == 1
-
-
-@pytest.mark.usefixtures("nothing_is_measured")
-@pytest.mark.parametrize("name", ["crash", "no_interface", "leaves"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_an_arm_that_breaks_while_it_is_verified_is_no_pass(run_here: Run, name: str, turned: bool):
-    arms = ("incremental", subject(name))
-
-    ran = run_here("compare", *(arms[::-1] if turned else arms), "--cells", "2x64", "-q")
-
-    # A finding or bad input, and told by its name; never a traceback, never a pass.
-    assert ran.code in {1, 2}
-    assert name in ran.out + ran.err
-
-
-@pytest.mark.parametrize(
-    ("name", "why"),
-    [("crash", "failed: RuntimeError: the subject broke"), ("leaves", "returned no result")],
-)
-def test_an_arm_that_breaks_while_it_is_measured_is_a_finding(run_here: Run, name: str, why: str):
-    ran = run_here("compare", "incremental", subject(name), "--cells", "1x8", "--no-verify", "-q")
-
-    assert ran.code == 1
-    assert ran.err.startswith(f"stepbench: cell v2-1x8, process 1: the worker {why}")
 
 
 def test_with_real_workers_equal_arms_are_not_slower():

@@ -1,0 +1,43 @@
+"""Workers of a duet whose samples are drawn instead of measured."""
+
+import itertools
+import json
+import math
+from collections.abc import Iterator, Sequence
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from harness import duet
+from harness.loading import ArmSource
+
+A = ArmSource("one", "one", "one.py", "# one")
+B = ArmSource("two", "two", "two.py", "# two")
+
+# For each process: log ratio of the second arm and of the control, and share of the core.
+Draws = Iterator[tuple[float, float, float]]
+
+
+class Workers:
+    """Stands in for ``run_child``: its processes take made-up time and return drawn samples."""
+
+    def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
+        self.calls: list[tuple[str, list[str], int, str, float]] = []
+        self.draws: Draws = itertools.repeat((0.0, 0.0, 1.0))
+        self.seconds = seconds
+        self._now = 100.0
+        monkeypatch.setattr(duet, "run_child", self)
+        monkeypatch.setattr(duet, "time", SimpleNamespace(monotonic=lambda: self._now))
+
+    def __call__(
+        self, what: str, command: Sequence[str], seed: int, text: str, timeout: float
+    ) -> str:
+        self._now += self.seconds
+        self.calls.append((what, list(command), seed, text, timeout))
+        effect, control, share = next(self.draws)
+        samples = [[2e-3], [2e-3 * math.exp(effect)], [2e-3 * math.exp(control)]]
+        return json.dumps({"seconds": samples, "cpu_share": share})
+
+    def jobs(self) -> list[dict[str, Any]]:
+        return [json.loads(text) for _, _, _, text, _ in self.calls]

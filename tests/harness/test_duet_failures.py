@@ -1,0 +1,97 @@
+"""Workers of a duet that fail, or return anything but a result."""
+
+import itertools
+import json
+import math
+from collections.abc import Callable
+
+import pytest
+
+from harness import duet as module
+from harness.child import WorkerError
+from harness.duet import Duet, compare_cell
+from harness.verdict import Kind
+from scenarios.scenario import SteadyDecode
+
+from .duet_workers import A, B, Workers
+
+CELL = SteadyDecode(requests=2, tokens=64)
+
+
+def raising(error: str) -> Callable[..., str]:
+    def run_child(what: str, *_: object) -> str:
+        raise WorkerError(f"{what}: the worker {error}")
+
+    return run_child
+
+
+@pytest.mark.parametrize("error", ["was killed by SIGKILL", "hung: no result after 120 s"])
+def test_a_worker_that_fails_makes_the_cell_inconclusive(
+    monkeypatch: pytest.MonkeyPatch, error: str
+):
+    monkeypatch.setattr(module, "run_child", raising(error))
+
+    result = compare_cell(Duet(A, B, (CELL,)), CELL)
+
+    assert result.failure == f"cell v2-2x64, process 1: the worker {error}"
+    assert (result.verdict.kind, result.verdict.reason) == (Kind.INCONCLUSIVE, result.failure)
+    assert (result.first, result.second, result.samples) == ([], [], [])
+
+
+def test_a_worker_that_fails_late_takes_the_verdict_with_it(monkeypatch: pytest.MonkeyPatch):
+    workers = Workers(monkeypatch)
+    workers.draws = itertools.repeat((0.02, 0.0, 1.0), 8)
+    real = module.run_child
+
+    def run_child(what: str, *rest: object) -> str:
+        try:
+            return real(what, *rest)  # type: ignore[arg-type]
+        except StopIteration:
+            return raising("exited with 3")(what)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(module, "run_child", run_child)
+        result = compare_cell(Duet(A, B, (CELL,)), CELL)
+
+    # The first run found it slower; the third process of the second died.
+    assert (len(result.first), len(result.second), len(result.samples)) == (6, 2, 8)
+    assert result.failure == "cell v2-2x64, process 9: the worker exited with 3"
+    assert result.verdict.kind == Kind.INCONCLUSIVE
+
+
+def document(seconds: object, share: object = 1.0) -> str:
+    return json.dumps({"seconds": seconds, "cpu_share": share})
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        *["", "garbage", "{", "1", "null", "[]", "{}", '"text"'],
+        '{"seconds": [[1.0], [1.0], [1.0]]}',
+        *[document(1), document([]), document([[1.0]]), document([[], [], []])],
+        *[document([[1.0], [1.0, 2.0], [1.0]]), document([["a"], ["b"], ["c"]])],
+        *[document([[1.0], [-1.0], [1.0]]), document([[1.0], [0.0], [1.0]])],
+        # A clock that stood still.
+        document([[0.0], [1.0], [1.0]]),
+        document([[1.0], [math.nan], [1.0]]),
+        *[document([[1.0]] * 3, None), document([[1.0]] * 3, "much")],
+    ],
+)
+def test_anything_else_from_a_worker_is_no_result(monkeypatch: pytest.MonkeyPatch, text: str):
+    monkeypatch.setattr(module, "run_child", lambda *_: text)
+
+    result = compare_cell(Duet(A, B, (CELL,)), CELL)
+
+    assert result.failure is not None
+    assert result.failure.startswith("cell v2-2x64, process 1: the worker returned no result")
+    assert result.verdict.kind == Kind.INCONCLUSIVE
+    assert result.samples == []
+
+
+def test_an_interrupt_is_handed_on(monkeypatch: pytest.MonkeyPatch):
+    def run_child(*_: object) -> str:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(module, "run_child", run_child)
+    with pytest.raises(KeyboardInterrupt):
+        compare_cell(Duet(A, B, (CELL,)), CELL)
