@@ -99,9 +99,11 @@ def load(path: str | Path) -> Results:
     except UnicodeDecodeError:
         raise InputError(f"{path}: not a results file: it is not text") from None
     try:
-        json.loads(text)
+        document = json.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: truncated, or not a results file: {error}") from None
+    if isinstance(document, dict) and "stepbench_duet_format" in document:
+        raise InputError(f"{path}: samples of `stepbench compare`, which have no speedup table")
     try:
         suite = pyperf.BenchmarkSuite.loads(text)
         metadata = suite.get_metadata()

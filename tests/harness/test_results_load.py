@@ -198,3 +198,9 @@ def test_an_unfinished_file_is_read(tmp_path: Path):
     job = PLAN.jobs()[2]
     ResultsWriter(path, PLAN, {}).add(make_benchmark(job))
     assert [job for job, _ in load(path).runs()] == [job]
+
+
+def test_the_samples_of_a_duet_are_named_as_what_they_are(tmp_path: Path):
+    path = tmp_path / "compare.json"
+    path.write_text(json.dumps({"stepbench_duet_format": 1, "cells": []}))
+    assert error_of(path) == "samples of `stepbench compare`, which have no speedup table"
