@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import fnmatch
+import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -108,7 +109,7 @@ def load_config(path: Path | None) -> GateConfig:
         document: Any = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    except tomllib.TOMLDecodeError as error:
+    except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
     names = ["tool", "stepbench", "gate"] if path.name == "pyproject.toml" else ["gate"]
     for name in names:
@@ -163,8 +164,14 @@ def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
     settings: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in values.items()}
     config = GateConfig(**settings)
     positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
-    if min(positive) <= 0:
-        raise InputError(f"{where}: thresholds, seconds and runs must be more than 0")
+    if not all(math.isfinite(value) and value > 0 for value in positive):
+        raise InputError(f"{where}: thresholds, seconds and runs must be more than 0, and finite")
+    if any(math.isnan(limit) for limit in config.growth.values()):
+        raise InputError(f"{where}: a limit of growth is no number")
+    for name in ("arms", "cells"):
+        values_of = getattr(config, name)
+        if len(set(values_of)) < len(values_of):
+            raise InputError(f"{where}: {name}: one is named twice")
     if not config.arms or not config.cells:
         raise InputError(f"{where}: arms or cells are missing")
     return config

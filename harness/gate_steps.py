@@ -145,6 +145,9 @@ def growing(config: GateConfig, works: Sequence[Work]) -> Step:
         return Step(
             "growth", Outcome.FOUND, f"{len(lines)} slopes over their limit", "\n".join(lines)
         )
+    if config.growth and not checked:
+        words = "there is a limit, but no two cells that differ in their context alone"
+        return Step("growth", Outcome.NOTHING_TO_COMPARE, words)
     return Step("growth", Outcome.PASSED, f"{checked} slopes within their limit")
 
 

@@ -65,6 +65,7 @@ class Verification:
         reports: how many outputs of each arm were compared.
         failure: the first difference; None if there is none.
         coverage: number of runs that reached each ingredient.
+        provider: where the stand-ins came from.
     """
 
     arms: tuple[str, ...]
@@ -74,6 +75,7 @@ class Verification:
     reports: int
     failure: Failure | None
     coverage: dict[str, int]
+    provider: str = DEFAULT_PROVIDER
 
     def uncovered(self) -> list[str]:
         """Return the ingredients that too few of the runs reached, if there were enough runs."""
@@ -167,6 +169,7 @@ def verify(
         reports,
         failure,
         {name: coverage[name] for name in INGREDIENTS},
+        contest.provider,
     )
 
 

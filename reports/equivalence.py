@@ -36,6 +36,7 @@ def render_json(result: Verification) -> str:
         "seed": result.seed,
         "runs": result.runs,
         "reports": result.reports,
+        "provider": result.provider,
         "same": result.failure is None,
         "coverage": result.coverage,
         "uncovered": result.uncovered(),
@@ -81,7 +82,7 @@ def repeat_command(result: Verification, failure: Failure) -> str:
     arm = failure.difference.arm
     return (
         f"stepbench verify {arm} --against {result.against} --seed {result.seed} "
-        f"--run {failure.run}"
+        f"--run {failure.run} --provider {result.provider}"
     )
 
 

@@ -72,9 +72,9 @@ def command(
     """
     chosen = chosen_format(style, as_json)
     names = split("providers", providers) if providers is not None else _present()
+    names = [check_provider(name) for name in names]
     if len(set(names)) < len(names):
         raise InputError(f"providers {providers!r}: one is named twice")
-    names = [check_provider(name) for name in names]
     core = choose_cpu(cpu)
     costs: dict[str, list[Sequence[Cost]]] = {name: [] for name in names}
     try:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import click
 
-from harness.gate import Step, load_config, outcome_of
+from harness.gate import Outcome, Step, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import choose_cpu, lock_cpu
 from reports.equivalence import render_text
@@ -83,6 +83,7 @@ def command(
         code = int(outcome_of(steps))
     except KeyboardInterrupt:
         say(f"interrupted after {len(steps)} steps, which follow")
+        steps.append(Step("the rest", Outcome.INCONCLUSIVE, "interrupted"))
         code = INTERRUPTED
 
     # pandas, which the reports import, takes a quarter of a second.

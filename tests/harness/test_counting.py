@@ -22,9 +22,15 @@ from scenarios.operations import random_run
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import create_workload
 from scenarios.world import World
-from stubs.counting import CountingAsyncRequests, CountingBatch, Crossings, counting_manager
+from stubs.counting import (
+    ENGINE_PYTHON,
+    CountingAsyncRequests,
+    CountingBatch,
+    Crossings,
+    counting_manager,
+)
 from stubs.kv_cache_v1 import KVCacheManager
-from stubs.kv_cache_v2 import LayerGroup
+from stubs.kv_cache_v2 import LayerGroup, engine_stale_range
 
 ALL = (*ARMS, FLOOR)
 
@@ -74,6 +80,28 @@ CALLS = {
     (TWO_GROUPS, "full-copy"): ({"get_tokens()": 12, PAGES: 12}, 102, 60, 0),
     (TWO_GROUPS, "page-range"): (LENGTH_AND_RANGE | {"get_page_indices_range()": 12}, 12, 6, 0),
     (TWO_GROUPS, "batched"): ({"get_batch_updates()": 4}, 12, 6, 0),
+}
+
+# Numbers handed to native calls for one request in an iteration. Beam 0 for the tokens or their
+# number; beam, begin and end of a token range; begin of a page range; begin and the last hash known
+# of the hashes after it. A batch call takes a list of each of what is known: tokens and pages, and
+# with V1 hashes and the last of them. A request is no number.
+ARGUMENTS = {
+    (V2, "full-copy"): 1,
+    (V2, "incremental"): 1 + 3,
+    (V2, "page-growth"): 1 + 3,
+    (V2, "page-range"): 1 + 3 + 1,
+    (V2, "batched"): 1 + 1,
+    (V2, FLOOR): 0,
+    (V1, "full-copy"): 1,
+    (V1, "incremental"): 1 + 3,
+    (V1, "page-growth"): 1 + 3,
+    (V1, "page-range"): 1 + 3 + 1 + 2,
+    (V1, "batched"): 1 + 1 + 1 + 1,
+    (V1, FLOOR): 0,
+    (TWO_GROUPS, "full-copy"): 1,
+    (TWO_GROUPS, "page-range"): 1 + 3 + 1,
+    (TWO_GROUPS, "batched"): 1 + 1,
 }
 
 # Objects in all four iterations, as a sum of
@@ -140,6 +168,13 @@ def test_calls_and_what_they_hand_over(scenario: SteadyDecode, arm: str):
     assert work.per_request("page_indices") == pages / 12
 
 
+@pytest.mark.parametrize(("scenario", "arm"), ARGUMENTS)
+def test_numbers_handed_to_native_calls(scenario: SteadyDecode, arm: str):
+    work = one(scenario, arm)
+    assert work.totals["arguments"] == 12 * ARGUMENTS[scenario, arm]
+    assert work.per_request("arguments") == ARGUMENTS[scenario, arm]
+
+
 @pytest.mark.parametrize(("scenario", "arm"), OBJECTS)
 def test_objects(scenario: SteadyDecode, arm: str):
     assert one(scenario, arm).totals["objects"] == OBJECTS[scenario, arm]
@@ -151,6 +186,7 @@ def test_the_floor_crosses_nothing_and_keeps_nothing_that_is_counted(scenario: S
 
     assert work.calls == {}
     assert work.per_iteration("native_calls") == work.per_iteration("tokens") == 0
+    assert work.per_iteration("arguments") == 0
     assert work.per_iteration("retained_bytes") is work.per_request("retained_bytes") is None
     assert [name for name in FIGURES if name not in work.totals] == ["retained_bytes"]
 
@@ -321,6 +357,28 @@ def test_engine_bytecodes_are_those_around_the_binding():
     expected = {"full-copy": around, "incremental": around, "page-growth": around}
     for name in ALL:
         assert one(V1, name).totals["engine_bytecodes"] == 12 * expected.get(name, 0), name
+
+
+@pytest.mark.parametrize("scenario", [TWO_GROUPS, MANY], ids=["lists", "generators"])
+def test_a_page_range_with_windows_has_no_engine_bytecodes(scenario: SteadyDecode):
+    # Native code works out what the window has passed; the call that replaces it does in Python.
+    works = {work.arm: work.totals["engine_bytecodes"] for work in count_work(scenario, ALL)}
+    assert works["page-range"] == works["batched"] == works[FLOOR] == 0
+    assert works["full-copy"] == works["incremental"] > works["page-growth"] > 0
+
+
+def test_the_stale_range_of_whole_page_lists_is_the_engines(monkeypatch: pytest.MonkeyPatch):
+    alone = tuple(name for name in ENGINE_PYTHON if name == "engine_stale_range")
+    monkeypatch.setattr(counting, "ENGINE_PYTHON", alone)
+    names = [op.opname for op in dis.get_instructions(engine_stale_range)]
+    # Without a window it ends in the first return; RESUME is told to nobody.
+    executed = names.index("RETURN_VALUE") + 1 - names.count("RESUME")
+
+    works = count_work(V2, ["full-copy", "page-growth", "page-range"])
+
+    # Once a request; ``page-growth`` asks for pages in one iteration of four.
+    totals = [work.totals["engine_bytecodes"] for work in works]
+    assert totals == [12 * executed, 3 * executed, 0]
 
 
 def test_a_garbage_collection_in_between_is_not_the_arms_work():

@@ -1,5 +1,6 @@
 """Growth of made-up figures whose exponents are known."""
 
+import math
 from collections import Counter
 
 import pytest
@@ -73,13 +74,43 @@ def test_rows_without_a_slope_have_none():
     assert (diagonal.requests, diagonal.tokens) == (None, None)
 
 
-@pytest.mark.parametrize("values", [(0, 0), (0, 5), (5, 0), (None, None), (5, None)])
-def test_a_figure_that_is_zero_or_was_not_counted_has_no_slope(
+@pytest.mark.parametrize("values", [(0, 0), (None, None), (5, None), (None, 5)])
+def test_a_figure_that_is_always_zero_or_was_not_counted_has_no_slope(
     values: tuple[float | None, float | None],
 ):
     works = [make_work(cell(8, 64), values[0]), make_work(cell(8, 128), values[1])]
     found = of_tokens(works)
     assert (found.requests, found.tokens) == (None, None)
+
+
+@pytest.mark.parametrize("values", [(0, 5), (5, 0), (0, 0, 5), (5, 5, 0), (0.25, 0, 0.25)])
+def test_a_figure_that_is_zero_in_some_cells_alone_grows_without_bound(values: tuple[float, ...]):
+    # Against tokens among cells of as many requests, and the other way round.
+    sizes = [64 * 2**power for power in range(len(values))]
+    column = [make_work(cell(8, size), value) for size, value in zip(sizes, values, strict=True)]
+    row = [make_work(cell(size, 64), value) for size, value in zip(sizes, values, strict=True)]
+
+    grown = of_tokens(column), of_tokens(row)
+
+    assert [(found.requests, found.tokens) for found in grown] == [
+        (None, math.inf),
+        (math.inf, None),
+    ]
+
+
+def test_a_zero_that_is_comparable_with_nothing_says_nothing():
+    # The cell that is 0 has neither the requests nor the tokens of another one.
+    works = [make_work(cell(8, 64), 64), make_work(cell(8, 128), 128), make_work(cell(2, 32), 0)]
+    found = of_tokens(works)
+    assert (found.requests, found.tokens) == (None, 1.0)
+
+
+def test_cells_where_a_figure_is_always_zero_leave_the_others_their_slope():
+    works = [make_work(cell(1, tokens), 0) for tokens in (64, 128)]
+    works += [make_work(cell(8, tokens), tokens**2) for tokens in (64, 128)]
+    found = of_tokens(works)
+    # Against requests it is 0 in one of two comparable cells, twice.
+    assert (found.requests, found.tokens) == (math.inf, 2.0)
 
 
 def test_a_figure_has_no_influence_on_another():

@@ -172,6 +172,6 @@ def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
     assert f"After report {failure.difference.step}, field {failure.difference.field}:" in lines
     assert lines[-1] == (
         f"Repeat with `stepbench verify draft length ignored --against full-copy --seed 1 "
-        f"--run {failure.run}`."
+        f"--run {failure.run} --provider python`."
     )
     assert f'"step": {failure.difference.step}' in render_json(found)

@@ -47,6 +47,7 @@ PAIR = [
     make_work(
         calls={"get_tokens()": 8, "state": 8},
         native_calls=16,
+        arguments=6,
         tokens=5_002,
         bytecodes=4_939,
         retained_bytes=4_000_000,
@@ -54,13 +55,13 @@ PAIR = [
     make_work(arm="floor", bytecodes=1),
 ]
 LEGEND = (
-    "Native calls are calls and reads of native attributes; tokens, page indices, hashes and "
-    "priorities are those handed to Python. Objects are the containers and numbers handed over and "
-    "what the output has beyond them. Bytecodes are the instructions that the arm and what it has "
-    f"others do executed (Python {PYTHON}, by {METHOD}); engine bytecodes those of the engine's "
-    "own Python around native calls. Retained bytes are what the arm keeps between reports "
-    "(tracemalloc), pickled bytes the size of the output (protocol 5). "
-    "Repeat with `stepbench count`.\n"
+    "Native calls are calls and reads of native attributes, arguments the numbers handed to them; "
+    "tokens, page indices, hashes and priorities are those handed to Python. Objects are the "
+    "containers and numbers handed to Python and what the output has beyond them. Bytecodes are "
+    f"the instructions that the arm and what it has others do executed (Python {PYTHON}, by "
+    f"{METHOD}); engine bytecodes those of the engine's own Python around native calls. Retained "
+    "bytes are what the arm keeps between reports (tracemalloc), pickled bytes the size of the "
+    "output (protocol 5). Repeat with `stepbench count`.\n"
 )
 
 
@@ -68,11 +69,11 @@ def test_a_small_case_as_markdown():
     assert render(PAIR) == (
         "Work per iteration, mean over 4 iterations, exact:\n"
         "\n"
-        "| Requests | Tokens per request | Arm | Native calls | Tokens | Bytecodes "
+        "| Requests | Tokens per request | Arm | Native calls | Arguments | Tokens | Bytecodes "
         "| Retained bytes |\n"
-        "| ---: | ---: | :--- | ---: | ---: | ---: | ---: |\n"
-        "| 2 | 64 | full-copy | 4 | 1,250.50 | 1,234.75 | 1,000,000 |\n"
-        "|  |  | floor | 0 | 0 | 0.25 | - |\n"
+        "| ---: | ---: | :--- | ---: | ---: | ---: | ---: | ---: |\n"
+        "| 2 | 64 | full-copy | 4 | 1.50 | 1,250.50 | 1,234.75 | 1,000,000 |\n"
+        "|  |  | floor | 0 | 0 | 0 | 0.25 | - |\n"
         "\n"
         f"{LEGEND}"
     )
@@ -82,11 +83,11 @@ def test_figures_per_request_and_native_calls_by_name():
     assert render(PAIR, per_request=True, calls=True) == (
         "Work per request and iteration, mean over 4 iterations, exact:\n"
         "\n"
-        "| Requests | Tokens per request | Arm | Native calls | Tokens | Bytecodes "
+        "| Requests | Tokens per request | Arm | Native calls | Arguments | Tokens | Bytecodes "
         "| Retained bytes |\n"
-        "| ---: | ---: | :--- | ---: | ---: | ---: | ---: |\n"
-        "| 2 | 64 | full-copy | 2 | 625.25 | 617.38 | 500,000 |\n"
-        "|  |  | floor | 0 | 0 | 0.12 | - |\n"
+        "| ---: | ---: | :--- | ---: | ---: | ---: | ---: | ---: |\n"
+        "| 2 | 64 | full-copy | 2 | 0.75 | 625.25 | 617.38 | 500,000 |\n"
+        "|  |  | floor | 0 | 0 | 0 | 0.12 | - |\n"
         "\n"
         "Native calls and reads of native attributes, by name:\n"
         "\n"
@@ -112,12 +113,12 @@ def test_growth_is_against_tokens_and_requests():
         "cells of as many requests / against requests, among cells of as many tokens (1 is linear, "
         "0 does not grow)."
     )
-    # Halved while the tokens are sixteen times as many; a figure that is 0 somewhere has none.
+    # Halved while the tokens are sixteen times as many; hashes are 0 in one of the two cells.
     assert rows[3] == (
-        "| Cells | Arm | Tokens | Objects |\n"
-        "| :--- | :--- | ---: | ---: |\n"
-        "| v2 | full-copy | 1.00 / - | -0.25 / - |\n"
-        "| v2 | floor | - | 0.00 / - |"
+        "| Cells | Arm | Tokens | Hashes | Objects |\n"
+        "| :--- | :--- | ---: | ---: | ---: |\n"
+        "| v2 | full-copy | 1.000 / - | inf / - | -0.250 / - |\n"
+        "| v2 | floor | - | - | 0.000 / - |"
     )
     lines = rows[1].splitlines()
     assert lines[0] == "| Requests | Tokens per request | Arm | Tokens | Hashes | Objects |"
@@ -126,7 +127,7 @@ def test_growth_is_against_tokens_and_requests():
 
 
 @pytest.mark.parametrize(
-    ("requests", "tokens", "text"), [(2, 64, "- / 1.00"), (1, 128, "1.00 / -")]
+    ("requests", "tokens", "text"), [(2, 64, "- / 1.000"), (1, 128, "1.000 / -")]
 )
 def test_what_cannot_be_told_is_a_dash(requests: int, tokens: int, text: str):
     other = SteadyDecode(requests=requests, tokens=tokens)
@@ -138,8 +139,11 @@ def test_what_cannot_be_told_is_a_dash(requests: int, tokens: int, text: str):
 
 
 def test_a_slope_that_rounds_to_zero_has_no_sign():
+    # -0.0004, and 0.0006 which has three decimals.
     works = [make_work(SMALL, objects=1_000), make_work(LARGE, objects=999)]
-    assert "| v2 | full-copy | 0.00 / - |" in render(works)
+    assert "| v2 | full-copy | 0.000 / - |" in render(works)
+    works = [make_work(SMALL, objects=1_000), make_work(LARGE, objects=1_001.7)]
+    assert "| v2 | full-copy | 0.001 / - |" in render(works)
 
 
 def test_cells_that_differ_have_columns_that_tell_them():
@@ -165,7 +169,7 @@ def test_a_terminal_gets_the_same_words():
     assert text.splitlines()[0] == "Work per iteration, mean over 4 iterations, exact:"
     assert "|" not in text
     words = [line.split() for line in text.splitlines()]
-    assert ["2", "64", "full-copy", "4", "1,250.50", "1,234.75", "1,000,000"] in words
+    assert ["2", "64", "full-copy", "4", "1.50", "1,250.50", "1,234.75", "1,000,000"] in words
     assert ["v2-2x64", "get_tokens()", "2", "0"] in words
     assert ["state", "2", "0"] in words
     assert text.splitlines()[-1] == LEGEND.replace("`", "'").strip()
@@ -178,7 +182,8 @@ def test_json_holds_everything():
     assert (document["python"], document["bytecodes_by"]) == (PYTHON, METHOD)
     first, second = document["work"]
     nothing = dict.fromkeys(FIGURES, 0)
-    own = {"native_calls": 16, "tokens": 5_002, "bytecodes": 4_939, "retained_bytes": 4_000_000}
+    own = {"native_calls": 16, "arguments": 6, "tokens": 5_002, "bytecodes": 4_939}
+    own["retained_bytes"] = 4_000_000
     assert first == {
         "cell": "v2-2x64",
         "scenario": SMALL.to_dict() | {"layer_groups": [{"window": None, "sink_tokens": 0}]},
@@ -193,13 +198,21 @@ def test_json_holds_everything():
     assert second["arm"] == "floor"
     assert second["per_iteration"]["retained_bytes"] is None
     assert len(document["growth"]) == 2 * len(FIGURES)
-    assert document["growth"][1] == {
+    assert document["growth"][2] == {
         "kind": "v2",
         "arm": "full-copy",
         "figure": "tokens",
         "requests": None,
         "tokens": None,
     }
+
+
+def test_json_has_a_word_for_a_slope_without_bound():
+    works = [make_work(SMALL, tokens=64, hashes=1), make_work(LARGE, tokens=1_024)]
+    text = render(works, "json")
+    slopes = {row["figure"]: row["tokens"] for row in json.loads(text)["growth"]}
+    assert (slopes["tokens"], slopes["hashes"], slopes["objects"]) == (1.0, "infinite", None)
+    assert "Infinity" not in text
 
 
 def test_json_does_not_depend_on_what_is_shown():

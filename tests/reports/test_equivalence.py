@@ -34,7 +34,7 @@ SAME_TEXT = (
     "Same: `page-range`, `batched` gave the outputs of `full-copy`, field by field, in "
     "1,200 random runs with 45,678 reports (seed 5).\n"
 )
-REPEAT = "stepbench verify batched --against full-copy --seed 5 --run 17"
+REPEAT = "stepbench verify batched --against full-copy --seed 5 --run 17 --provider python"
 
 
 def test_no_difference_is_a_sentence():
@@ -92,6 +92,7 @@ def test_json_without_a_difference():
         "seed": 5,
         "runs": 1200,
         "reports": 45678,
+        "provider": "python",
         "same": True,
         "coverage": {"join": 1200, "sink": 60},
         "uncovered": [],

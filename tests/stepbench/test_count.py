@@ -65,9 +65,9 @@ def test_the_table_of_a_cell(count: Callable[..., Ran]):
     lines = ran.out.splitlines()
     assert lines[0] == "Work per iteration, mean over 4 iterations, exact:"
     assert lines[2].startswith("| Requests | Tokens per request | Settings | Arm | Native calls |")
-    assert lines[4].startswith("| 2 | 8 | block=4 | full-copy | 12 | 23 | 6.50 | ")
-    assert lines[5].startswith("|  |  |  | batched | 9 | 2 | 0.50 | ")
-    assert lines[6].startswith("|  |  |  | floor | 0 | 0 | 0 | ")
+    assert lines[4].startswith("| 2 | 8 | block=4 | full-copy | 12 | 2 | 23 | 6.50 | ")
+    assert lines[5].startswith("|  |  |  | batched | 9 | 4 | 2 | 0.50 | ")
+    assert lines[6].startswith("|  |  |  | floor | 0 | 0 | 0 | 0 | ")
     assert ran.out.endswith(
         "Repeat with `stepbench count --cells 2x8 --tokens-per-block 4 --jobs 1 -q "
         "--arms full-copy,batched,floor`.\n"
@@ -79,7 +79,7 @@ def test_per_request_and_calls(count: Callable[..., Ran]):
     ran = count("--arms", "full-copy,batched", "--per-request", "--calls")
 
     assert ran.out.startswith("Work per request and iteration, ")
-    assert "| 2 | 8 | block=4 | full-copy | 6 | 11.50 | 3.25 | " in ran.out
+    assert "| 2 | 8 | block=4 | full-copy | 6 | 1 | 11.50 | 3.25 | " in ran.out
     assert f"| {NAME} | get_batch_updates() | 0 | 0.50 |\n" in ran.out
     assert "|  | get_tokens() | 1 | 0 |\n" in ran.out
 
@@ -92,6 +92,7 @@ def test_json_is_one_document_and_nothing_else(count: Callable[..., Ran], option
     assert (ran.code, ran.err) == (0, "")
     assert [(row["cell"], row["arm"]) for row in document["work"]] == [(NAME, arm) for arm in ARMS]
     assert document["work"][0]["per_iteration"]["tokens"] == 23
+    assert document["work"][0]["per_iteration"]["arguments"] == 2
     assert document["work"][0]["calls_per_iteration"]["get_tokens()"] == 2
 
 

@@ -37,8 +37,9 @@ def test_a_wrong_arm_ends_in_a_finding(run_here: Run, monkeypatch: pytest.Monkey
     assert ran.out.startswith(
         "Different: `incremental` departs from `full-copy` in run 0 of seed 0"
     )
-    assert "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0`." in (
-        ran.out
+    assert (
+        "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0 --provider "
+        in (ran.out)
     )
     document = json.loads(
         run_here("verify", "incremental", "--run", "0", "--jobs", "1", "-q", "--json").out

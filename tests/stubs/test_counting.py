@@ -81,6 +81,7 @@ def test_calls_of_a_request(
         ("context_chunk_size", 1),
         ("kv_cache_retention_config", 1),  # A copy by value.
         ("state", 0),  # One of a few members that live for ever.
+        ("is_dummy_request", 0),  # As are True and False.
     ],
 )
 def test_reads_of_native_attributes(name: str, objects: int):
@@ -134,7 +135,6 @@ def test_python_attributes_of_upstreams_class_cross_nothing():
     request = CountingRequest(make_request(), crossings)
 
     assert (request.py_draft_tokens, request.cache_salt) == ([1, 2], "salt")
-    assert request.is_dummy_request is False
     assert interfaces.get_draft_token_length(request) == 2
 
     assert crossings.calls == {}

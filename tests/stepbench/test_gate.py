@@ -1,0 +1,383 @@
+"""``stepbench gate`` through its entry point: made-up steps, and a tiny gate that is real."""
+
+import gc
+import json
+import os
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from harness import gate_steps, loading
+from harness.budget import load_budget, update, write_budget
+from harness.counting import Work, count_work
+from harness.duet import CellResult, Duet
+from harness.gate import GateConfig, Outcome, Step
+from harness.machine import lock_cpu
+from harness.verdict import Kind, Verdict
+from scenarios.errors import InputError
+from scenarios.scenario import SteadyDecode, TraceReplay
+from stepbench import gate
+
+from .conftest import Run, assert_refused
+
+QUIET = ("--cpu", "none", "--jobs", "1", "-q")
+CONFIG = '[gate]\narms = ["batched"]\ncells = ["v2-2x64"]\nruns = 2\n'
+EQUAL = Step("equivalence", Outcome.PASSED, "same outputs in 300 random runs")
+WORK = Step("exact work", Outcome.FOUND, "1 figures over budget", "- over budget: a|b")
+TIME = Step("time of batched, v2-2x64", Outcome.INCONCLUSIVE, "inconclusive; busy core")
+GROWTH = Step("growth", Outcome.NOTHING_TO_COMPARE, "no budget")
+
+MARKDOWN = (
+    "## Gate against `HEAD~1`: failed\n"
+    "\n"
+    "| Step | Outcome | What was found |\n"
+    "| :--- | :--- | :--- |\n"
+    "| equivalence | passed | same outputs in 300 random runs |\n"
+    "| exact work | failed | 1 figures over budget |\n"
+    "| time of batched, v2-2x64 | inconclusive | inconclusive; busy core |\n"
+    "\n"
+    "### exact work\n"
+    "\n"
+    "- over budget: a|b\n"
+)
+
+
+class Gate:
+    """Stands in for the steps."""
+
+    def __init__(self) -> None:
+        self.steps: list[Step | BaseException] = [EQUAL, WORK, TIME]
+        self.config: GateConfig | None = None
+        self.options: dict[str, Any] = {}
+
+    def __call__(self, config: GateConfig, **options: Any) -> Iterator[Step]:  # noqa: ANN401
+        self.config, self.options = config, options
+        for step in self.steps:
+            if isinstance(step, BaseException):
+                raise step
+            yield step
+
+
+@pytest.fixture(autouse=True)
+def configured(monkeypatch: pytest.MonkeyPatch):
+    """A small configuration, whatever the place that the tests run in sets."""
+    Path("stepbench.toml").write_text(CONFIG)
+    monkeypatch.delenv("GITHUB_STEP_SUMMARY", raising=False)
+
+
+@pytest.fixture
+def steps(monkeypatch: pytest.MonkeyPatch) -> Gate:
+    made_up = Gate()
+    monkeypatch.setattr(gate, "run_gate", made_up)
+    return made_up
+
+
+@pytest.mark.parametrize(
+    ("found", "code", "word"),
+    [
+        ([EQUAL], 0, "passed"),
+        ([EQUAL, TIME], 3, "inconclusive"),
+        ([EQUAL, GROWTH, TIME], 4, "nothing to compare with"),
+        ([WORK, GROWTH, TIME], 1, "failed"),
+    ],
+)
+def test_the_exit_code_is_the_outcome(
+    run_here: Run, steps: Gate, found: list[Step | BaseException], code: int, word: str
+):
+    steps.steps = found
+    ran = run_here("gate", *QUIET)
+    assert (ran.code, ran.err) == (code, "")
+    assert ran.out.splitlines()[0] == f"## Gate against `HEAD~1`: {word}"
+    document = json.loads(run_here("gate", *QUIET, "--json").out)
+    assert (document["exit_code"], document["outcome"]) == (code, word)
+
+
+@pytest.mark.usefixtures("steps")
+def test_the_summary_is_markdown(run_here: Run):
+    ran = run_here("gate", *QUIET)
+    assert ran.out == MARKDOWN
+
+
+@pytest.mark.usefixtures("steps")
+def test_json_is_one_document_and_nothing_else(run_here: Run):
+    ran = run_here("gate", *QUIET, "--json", "--base", "v1.0")
+
+    assert (ran.code, ran.err) == (1, "")
+    assert json.loads(ran.out) == {
+        "base": "v1.0",
+        "outcome": "failed",
+        "exit_code": 1,
+        "steps": [
+            {
+                "step": "equivalence",
+                "outcome": "passed",
+                "summary": "same outputs in 300 random runs",
+                "details": "",
+            },
+            {
+                "step": "exact work",
+                "outcome": "failed",
+                "summary": "1 figures over budget",
+                "details": "- over budget: a|b",
+            },
+            {
+                "step": "time of batched, v2-2x64",
+                "outcome": "inconclusive",
+                "summary": "inconclusive; busy core",
+                "details": "",
+            },
+        ],
+    }
+
+
+@pytest.mark.usefixtures("steps")
+def test_the_json_goes_to_a_file_as_well(run_here: Run):
+    Path("gate.json").write_text("a longer text than what comes" * 100)
+    text = run_here("gate", *QUIET, "-o", "gate.json")
+    assert text.out == MARKDOWN
+    assert Path("gate.json").read_text() == run_here("gate", *QUIET, "--json").out
+
+
+@pytest.mark.usefixtures("steps")
+def test_github_gets_the_summary_after_what_is_there(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+):
+    Path("summary.md").write_text("# Before\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "summary.md")
+
+    assert run_here("gate", *QUIET, "--json").code == 1
+    assert Path("summary.md").read_text() == f"# Before\n{MARKDOWN}"
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "")
+    assert run_here("gate", *QUIET).code == 1
+
+
+@pytest.mark.usefixtures("steps")
+@pytest.mark.parametrize("how", ["option", "variable"])
+def test_a_file_that_cannot_be_written_is_one_line(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch, how: str
+):
+    options = ("--output", "gone/x") if how == "option" else ()
+    if how == "variable":
+        monkeypatch.setenv("GITHUB_STEP_SUMMARY", "gone/x")
+    ran = run_here("gate", *QUIET, *options)
+    assert ran.code == 2
+    assert ran.err == ("stepbench: error: gone/x: cannot be written: No such file or directory\n")
+
+
+def test_options_are_handed_on(run_here: Run, steps: Gate):
+    Path("other.toml").write_text(CONFIG.replace("runs = 2", 'runs = 3\nbase = "v1"'))
+    core = min(os.sched_getaffinity(0))
+
+    run_here("gate", "--config", "other.toml", "--cpu", f"{core}", "--jobs", "3", "-q")
+    assert steps.config is not None
+    assert (steps.config.runs, steps.config.base, steps.config.arms) == (3, "v1", ("batched",))
+    assert (steps.options["cpu"], steps.options["jobs"]) == (core, 3)
+
+    run_here("gate", "--config", "other.toml", "--base", "origin/main", *QUIET)
+    assert steps.config.base == "origin/main"
+    assert steps.options["cpu"] is None
+
+
+def test_progress_goes_to_stderr_unless_quiet(run_here: Run, steps: Gate):
+    steps.steps = [EQUAL]
+    ran = run_here("gate", *QUIET[:-1])
+    assert ran.err == "stepbench: equivalence: same outputs in 300 random runs\n"
+    assert ran.out.startswith("## Gate against `HEAD~1`: passed\n")
+
+
+@pytest.mark.parametrize("output", [(), ("--output", "gate.json")])
+def test_an_interrupt_ends_in_130_and_no_pass(run_here: Run, steps: Gate, output: tuple[str, ...]):
+    steps.steps = [EQUAL, KeyboardInterrupt()]
+    ran = run_here("gate", *QUIET, *output)
+    assert ran.code == 130
+    assert ran.err.startswith("stepbench: interrupted after 1 steps")
+    assert "Gate against `HEAD~1`: passed" not in ran.out
+    if output and Path("gate.json").exists():
+        document = json.loads(Path("gate.json").read_text())
+        assert document["exit_code"] != 0
+
+
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("[gate", "stepbench.toml: not a TOML file: "),
+        ("[gat]", "stepbench.toml: no table [gate]"),
+        (f"{CONFIG}speed = 1", "stepbench.toml: unknown setting 'speed'"),
+        (f"{CONFIG}threshold = '1%'", "stepbench.toml: threshold is of the wrong type"),
+        (f"{CONFIG}seconds = 0", "stepbench.toml: "),
+        ("[gate]\ncells = ['v2-2x64']", "stepbench.toml: arms or cells are missing"),
+        (CONFIG.replace("batched", "batchd"), "did you mean 'batched'?"),
+        (f"{CONFIG}scenario = 'smal'", "did you mean 'small'?"),
+        (f"{CONFIG}growth = {{ page-range = 0.1 }}", "'page-range' matches nothing"),
+        (f"{CONFIG}thresholds = {{ 'v3-*' = 0.1 }}", "'v3-*' matches nothing"),
+    ],
+)
+def test_a_bad_configuration_is_refused(run_here: Run, text: str, message: str):
+    Path("stepbench.toml").write_text(text)
+    assert_refused(run_here("gate", *QUIET), message)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (("--config", "none.toml"), "none.toml: No such file or directory"),
+        (("--cpu", "x"), "--cpu takes a core number or 'none'"),
+        (("--jobs", "0"), "--jobs takes"),
+        (("--format", "csv"), "--format"),
+        (("batched",), "batched"),
+    ],
+)
+def test_bad_input_is_refused(run_here: Run, steps: Gate, arguments: tuple[str, ...], text: str):
+    assert_refused(run_here("gate", *arguments), text)
+    assert steps.config is None
+
+
+@pytest.mark.usefixtures("steps")
+def test_a_core_that_is_measured_on_is_refused(run_here: Run):
+    core = min(os.sched_getaffinity(0))
+    with lock_cpu(core):
+        assert_refused(run_here("gate", "--cpu", f"{core}"), "is being measured on by another run")
+
+
+# A gate that really plays and counts, in one tiny cell; only the timing is made up.
+
+CELL = SteadyDecode(requests=2, tokens=64)
+
+
+class Timing:
+    """What the project was at the base, and what the duets say."""
+
+    def __init__(self) -> None:
+        self.base: dict[str, str | None] = {}
+        self.kind = Kind.NO_DIFFERENCE
+        self.timed: list[str] = []
+
+    def git(self, *arguments: str, **_: object) -> str | None:
+        if "rev-parse" in arguments:
+            return None if arguments[-1].startswith("gone") else "0" * 40
+        path = arguments[-1].partition(":")[2].removeprefix("./")
+        return self.base[path] if path in self.base else (loading.ROOT / path).read_text()
+
+    def compare(self, duet: Duet, scenario: SteadyDecode | TraceReplay, *_: object) -> CellResult:
+        self.timed.append(f"{duet.b.name} in {scenario.name}")
+        return CellResult(scenario, Verdict(self.kind))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def quick_collections():
+    """Counting collects garbage often; what other tests have left behind need not be looked at."""
+    gc.collect()
+    gc.freeze()
+    yield
+    gc.unfreeze()
+
+
+@pytest.fixture(scope="module")
+def counted() -> list[Work]:
+    return count_work(CELL, ("batched", "floor"))
+
+
+@pytest.fixture
+def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
+    """The tiny cell is all there is, and its budget what is counted."""
+    timing = Timing()
+    monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
+    monkeypatch.setattr(gate_steps, "git", timing.git)
+    monkeypatch.setattr(loading, "git", timing.git)
+    monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
+    write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
+    return timing
+
+
+@pytest.fixture
+def changed(timing: Timing) -> None:
+    """The source of the arm is not that of the base."""
+    timing.base["connector/batched.py"] = (
+        "# Before.\n" + (loading.ROOT / "connector/batched.py").read_text()
+    )
+
+
+def edit_budget(change: Callable[[float], float]) -> None:
+    budget = load_budget(Path("budgets.toml"))
+    tokens = budget.cells["v2-2x64"]["batched"]["tokens"]
+    assert isinstance(tokens, int | float)
+    budget.cells["v2-2x64"]["batched"]["tokens"] = change(tokens)
+    write_budget(Path("budgets.toml"), budget)
+
+
+def test_what_has_not_changed_passes(run_here: Run, timing: Timing):
+    ran = run_here("gate", *QUIET)
+
+    assert (ran.code, ran.err) == (0, "")
+    rows = [line for line in ran.out.splitlines() if line.startswith("|")]
+    assert "| equivalence | passed | same outputs in 2 random runs |" in rows
+    assert ran.out.count("| passed |") == len(rows) - 2
+    assert timing.timed == []
+
+
+@pytest.mark.usefixtures("changed")
+@pytest.mark.parametrize(
+    ("kind", "code"),
+    [(Kind.NO_DIFFERENCE, 0), (Kind.FASTER, 0), (Kind.SLOWER, 1), (Kind.INCONCLUSIVE, 3)],
+)
+def test_what_has_changed_is_timed(run_here: Run, timing: Timing, kind: Kind, code: int):
+    timing.kind = kind
+    ran = run_here("gate", *QUIET)
+    assert (ran.code, ran.err) == (code, "")
+    assert timing.timed == ["batched in v2-2x64"]
+    assert f" | {kind.value} |" in ran.out
+
+
+@pytest.mark.usefixtures("timing")
+def test_more_work_than_the_budget_is_a_regression(run_here: Run):
+    edit_budget(lambda tokens: tokens - 1)
+    ran = run_here("gate", *QUIET)
+    assert ran.code == 1
+    assert "| exact work | failed | " in ran.out
+    assert "over budget: v2-2x64, batched: tokens 2 per iteration, budget 1" in ran.out
+
+
+@pytest.mark.usefixtures("timing")
+def test_a_missing_budget_or_base_is_nothing_to_compare_with(run_here: Run):
+    gone = run_here("gate", *QUIET, "--base", "gone")
+    Path("budgets.toml").unlink()
+    ran = run_here("gate", *QUIET)
+
+    assert (gone.code, ran.code) == (4, 4)
+    assert "budgets.toml: no such budget file" in ran.out
+    assert "'gone'" in gone.out
+
+
+@pytest.mark.usefixtures("changed")
+def test_a_wrong_arm_is_a_regression_that_is_not_timed(
+    run_here: Run, timing: Timing, monkeypatch: pytest.MonkeyPatch
+):
+    Path("stepbench.toml").write_text(CONFIG.replace("batched", "incremental"))
+    monkeypatch.setattr("connector.incremental.get_draft_token_length", lambda _req: 0)
+
+    ran = run_here("gate", *QUIET)
+
+    assert (ran.code, ran.err) == (1, "")
+    assert "| equivalence | failed | incremental departs from full-copy |" in ran.out
+    # The shortest list of operations, and how to see it again.
+    assert "### equivalence\n\n```\nDifferent: `incremental` departs from `full-copy`" in ran.out
+    assert "Repeat with `stepbench verify incremental " in ran.out
+    assert timing.timed == []
+
+
+@pytest.mark.usefixtures("changed")
+def test_a_core_that_is_taken_meanwhile_is_not_ours(
+    run_here: Run, timing: Timing, monkeypatch: pytest.MonkeyPatch
+):
+    core = min(os.sched_getaffinity(0))
+
+    def compare(*arguments: Any) -> CellResult:  # noqa: ANN401
+        with pytest.raises(InputError, match="is being measured on"), lock_cpu(core):
+            pass
+        return timing.compare(*arguments)
+
+    monkeypatch.setattr(gate_steps, "compare_cell", compare)
+    assert run_here("gate", "--cpu", f"{core}", "--jobs", "1", "-q").code == 0
+    assert timing.timed == ["batched in v2-2x64"]
