@@ -70,8 +70,8 @@ def test_arms_that_differ_are_not_timed(run_here: Run, measured: list[object]):
     lines = ran.out.splitlines()
     assert lines[0] == "Different: `incremental` departs from `full-copy` in run 0 of seed 0."
     assert any(line.endswith("].num_scheduled_tokens:") for line in lines)
-    assert lines[-1] == (
-        "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0`."
+    assert lines[-1].startswith(
+        "Repeat with `stepbench verify incremental --against full-copy --seed 0 --run 0 --provider "
     )
     again = run_here("verify", *lines[-1].strip("`.").split()[4:], "-q", "--jobs", "1")
     assert again.code == 1
