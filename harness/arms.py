@@ -106,6 +106,8 @@ def check_arms(names: Sequence[str], *, floor: bool = True) -> None:
     if not names:
         raise InputError("no arm is named")
     for index, name in enumerate(names):
+        if name.startswith(("git:", "file:")):
+            raise InputError(f"arm {name!r}: git: and file: arms go with verify and compare alone")
         if name not in known:
             raise unknown("arm", name, known)
         if name in names[:index]:

@@ -13,6 +13,8 @@ from typing import Any
 
 from scenarios.errors import InputError
 
+from .verification import MAX_RUNS
+
 DEFAULT_BASE = "HEAD~1"
 
 
@@ -166,6 +168,8 @@ def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
     positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
     if not all(math.isfinite(value) and value > 0 for value in positive):
         raise InputError(f"{where}: thresholds, seconds and runs must be more than 0, and finite")
+    if config.runs > MAX_RUNS:
+        raise InputError(f"{where}: runs must be at most {MAX_RUNS:,}")
     if any(math.isnan(limit) for limit in config.growth.values()):
         raise InputError(f"{where}: a limit of growth is no number")
     for name in ("arms", "cells"):

@@ -56,7 +56,13 @@ def run_gate(
         InputError: an arm is unknown, or a pattern matches nothing.
     """
     check_arms(config.arms, floor=False)
-    check_patterns(config, [scenario.name for scenario in find_scenarios(config.scenario)])
+    names = [scenario.name for scenario in find_scenarios(config.scenario)]
+    check_patterns(config, names)
+    gone = [cell for cell in config.cells if cell not in names]
+    if gone:
+        words = f"no such cell in scenario {config.scenario}: {', '.join(gone)}"
+        yield Step("cells", Outcome.NOTHING_TO_COMPARE, words)
+        return
     if git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}") is None:
         words = f"there is no git revision {config.base!r} here"
         yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
@@ -117,7 +123,11 @@ def work(config: GateConfig, works: Sequence[Work]) -> Step:
     if finding.excesses:
         return Step(name, Outcome.FOUND, f"{len(finding.excesses)} figures over budget", details)
     if finding.missing:
-        return Step(name, Outcome.NOTHING_TO_COMPARE, "cells or arms have no budget", details)
+        words = (
+            f"{path} and what was counted (all cells of scenario {config.scenario}, the arms "
+            f"named) differ in {len(finding.missing)} places"
+        )
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words, details)
     if finding.below and _changed(path, config.base):
         return Step(
             name,
@@ -145,7 +155,9 @@ def growing(config: GateConfig, works: Sequence[Work]) -> Step:
         return Step(
             "growth", Outcome.FOUND, f"{len(lines)} slopes over their limit", "\n".join(lines)
         )
-    if config.growth and not checked:
+    if not config.growth:
+        return Step("growth", Outcome.PASSED, "no limit is configured: not checked")
+    if not checked:
         words = "there is a limit, but no two cells that differ in their context alone"
         return Step("growth", Outcome.NOTHING_TO_COMPARE, words)
     return Step("growth", Outcome.PASSED, f"{checked} slopes within their limit")
@@ -189,11 +201,6 @@ def timing(
     """
     name = f"time of {arm}"
     cells = {scenario.name: scenario for scenario in find_scenarios(config.scenario)}
-    gone = [cell for cell in config.cells if cell not in cells]
-    if gone:
-        words = f"no such cell: {', '.join(gone)}"
-        yield Step(name, Outcome.NOTHING_TO_COMPARE, words)
-        return
     try:
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
         found = play_briefly(Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base)))

@@ -18,6 +18,8 @@ LEAST_COVERAGE = 0.05
 # ... once there are enough runs for such a share to mean something.
 LEAST_RUNS_FOR_COVERAGE = 300
 _RUNS_PER_TASK = 25
+# Beyond it, a slip of the hand.
+MAX_RUNS = 10_000_000
 # Before a measurement: a wrong arm is found by nearly every run.
 _BRIEF_RUNS = 20
 

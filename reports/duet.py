@@ -51,7 +51,7 @@ def write_duet(
     if any(_is_far(result) for result in results):
         parts.append(
             "Arms that are far apart leave each other's caches in different states, which biases "
-            "their ratio by several per cent: take it from `speedup`."
+            "their ratio by several per cent: for named arms, take it from `speedup`."
         )
     parts.append(_how(duet, results, metadata))
     if style == "terminal":
@@ -144,6 +144,12 @@ def _share(value: float) -> str:
 
 
 def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
+    advice = ""
+    if any(result.verdict.kind is Kind.INCONCLUSIVE for result in results):
+        advice = (
+            "Where it is inconclusive, a quiet machine or another core (--cpu) helps against "
+            "noise, more time for a cell (--seconds) against an interval that is too wide. "
+        )
     took = max((result.took for result in results), default=0.0)
     return (
         f"Both arms and a control, a second copy of `{duet.a.spec}`, ran side by side on the same "
@@ -154,8 +160,8 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         "together at 95 %, and again in fresh processes, whose figures are then shown. Detectable "
         "is about the smallest slowdown that such a run finds, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches: `speedup` has the others. "
-        f"{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
+        "their caches. Control is how far the two copies of the same code came apart. "
+        f"{advice}{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
     )
 
 

@@ -60,10 +60,17 @@ def render_json(result: Verification) -> str:
 
 def render_self_test(caught: Mapping[str, int], runs: int, least: int) -> str:
     """Return the table of the wrong arms with the number of runs that caught each."""
-    lines = ["| Wrong arm | Caught | |", "| :--- | ---: | :--- |"]
+    lines = ["| Wrong arm | Caught | Too few |", "| :--- | ---: | :--- |"]
     for name, count in caught.items():
         verdict = "" if count >= least else f"fewer than {least}"
         lines.append(f"| {name} | {count} of {runs} | {verdict} |")
+    missed = sum(count < least for count in caught.values())
+    lines.append("")
+    lines.append(
+        f"{counted(missed, 'wrong arm')} of {len(caught)} caught too seldom."
+        if missed
+        else f"All {len(caught)} wrong arms were caught, each in at least {least} of {runs} runs."
+    )
     return "\n".join(lines) + "\n"
 
 

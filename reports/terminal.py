@@ -29,7 +29,11 @@ def print_parts(parts: Sequence[Table | str], file: TextIO) -> None:
             if isinstance(part, str):
                 _paragraph(console, part.replace("`", "'"), "")
             else:
-                console.print(_drawn(part))
+                # A number broken over two lines would be misread: rather let the lines run on.
+                drawn, width = _drawn(part), console.width
+                console.width = max(width, console.measure(drawn).maximum)
+                console.print(drawn, crop=False)
+                console.width = width
 
 
 @contextlib.contextmanager

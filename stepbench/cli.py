@@ -70,7 +70,7 @@ def main() -> None:
     sys.exit(run(sys.argv[1:]))
 
 
-def run(arguments: list[str]) -> int:
+def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     """Run the command line ``arguments`` and return the exit code.
 
     Every error that a user can cause ends in one line on stderr.
@@ -82,6 +82,7 @@ def run(arguments: list[str]) -> int:
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # Closed by whoever started us.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    code: object = None
     try:
         # Not cli.main(), which turns a closed pipe into exit code 1 by itself.
         with cli.make_context("stepbench", arguments or ["--help"]) as context:
@@ -102,7 +103,9 @@ def run(arguments: list[str]) -> int:
         return INTERRUPTED
     except BrokenPipeError:
         _abandon_stdout()
-        return 0  # The reader has seen enough.
+        return code if isinstance(code, int) else 0  # The reader has seen enough.
+    except SystemExit as error:  # Not ours: of the code that was measured, or of what it called.
+        return _fail(f"something called sys.exit({error.code!r}): no result", FOUND)
     except OSError as error:
         _abandon_stdout()
         return _fail(f"{error.filename or 'output'}: {error.strerror}")

@@ -8,11 +8,12 @@ from pathlib import Path
 
 import click
 
+from harness.files import write_atomically
 from harness.gate import Outcome, Step, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import choose_cpu, lock_cpu
+from harness.results import check_writable
 from reports.equivalence import render_text
-from scenarios.errors import InputError
 
 from .cli import INTERRUPTED
 from .messages import say
@@ -21,7 +22,9 @@ from .options import jobs_option
 
 @click.command()
 @click.option(
-    "--base", metavar="REVISION", help="What to hold the arms against.  [default: configured]"
+    "--base",
+    metavar="REVISION",
+    help="What to hold the arms against.  [default: as configured, else HEAD~1]",
 )
 @click.option(
     "--config",
@@ -64,6 +67,8 @@ def command(
     if base is not None:
         settings = replace(settings, base=base)
     core = choose_cpu(cpu)
+    if output is not None:
+        check_writable(output, force=True)
     steps: list[Step] = []
 
     def progress(what: str) -> None:
@@ -90,18 +95,20 @@ def command(
     from reports.gate import render_json, render_markdown
 
     document, summary = render_json(steps, settings.base), render_markdown(steps, settings.base)
-    click.echo(document if as_json else summary, nl=False)
+    # The files first: a reader of stdout that has gone must not cost them.
     if output is not None:
-        _write(output, document, "w")
+        write_atomically(output, lambda file: file.write(document))
     target = os.environ.get("GITHUB_STEP_SUMMARY")
     if target:
-        _write(Path(target), summary, "a")
+        _append(Path(target), summary)
+    click.echo(document if as_json else summary, nl=False)
     return code
 
 
-def _write(path: Path, text: str, mode: str) -> None:
+def _append(path: Path, text: str) -> None:
     try:
-        with path.open(mode, encoding="utf-8") as file:
+        with path.open("a", encoding="utf-8") as file:
             file.write(text)
     except OSError as error:
-        raise InputError(f"{path}: cannot be written: {error.strerror}") from None
+        # What was found counts for more than where it should have been noted.
+        say(f"{path}: cannot be written: {error.strerror}")

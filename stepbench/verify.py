@@ -11,7 +11,7 @@ import click
 from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, load_file
 from harness.loading import arm_factory
 from harness.processes import spread
-from harness.verification import Contest, count_failing, tasks, verify
+from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
@@ -33,7 +33,7 @@ _WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wr
 @click.option(
     "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
 )
-@click.option("--runs", type=click.IntRange(1), default=3000, show_default=True)
+@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=3000, show_default=True)
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @jobs_option

@@ -73,7 +73,8 @@ def test_the_whole_report():
         "all cells together at 95 %, and again in fresh processes, whose figures are then shown. "
         "Detectable is about the smallest slowdown that such a run finds, if the noise stays as it "
         "was. The longest cell took 10.0 s. Times are those of arms that run side by side and "
-        "share their caches: `speedup` has the others. stepbench 1.2, host box. Seed 7. "
+        "share their caches. Control is how far the two copies of the same code came apart. "
+        "stepbench 1.2, host box. Seed 7. "
         "Repeat with `stepbench compare a b`.\n"
     )
 
@@ -142,7 +143,7 @@ def test_another_threshold_is_told():
 
 FAR = (
     "Arms that are far apart leave each other's caches in different states, which biases their "
-    "ratio by several per cent: take it from `speedup`."
+    "ratio by several per cent: for named arms, take it from `speedup`."
 )
 
 

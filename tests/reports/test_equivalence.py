@@ -129,8 +129,12 @@ def test_a_v1_setting_has_no_layer_groups_to_tell():
 
 def test_the_self_test_marks_what_was_caught_too_rarely():
     assert render_self_test({"aliased lists": 298, "draft": 297}, 300, 298) == (
-        "| Wrong arm | Caught | |\n"
+        "| Wrong arm | Caught | Too few |\n"
         "| :--- | ---: | :--- |\n"
         "| aliased lists | 298 of 300 |  |\n"
         "| draft | 297 of 300 | fewer than 298 |\n"
+        "\n1 wrong arm of 2 caught too seldom.\n"
+    )
+    assert render_self_test({"aliased lists": 298, "draft": 300}, 300, 298).endswith(
+        "\n\nAll 2 wrong arms were caught, each in at least 298 of 300 runs.\n"
     )

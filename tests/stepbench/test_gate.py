@@ -154,16 +154,21 @@ def test_github_gets_the_summary_after_what_is_there(
 
 
 @pytest.mark.usefixtures("steps")
-@pytest.mark.parametrize("how", ["option", "variable"])
-def test_a_file_that_cannot_be_written_is_one_line(
-    run_here: Run, monkeypatch: pytest.MonkeyPatch, how: str
+def test_what_was_found_counts_for_more_than_where_it_should_be_noted(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
 ):
-    options = ("--output", "gone/x") if how == "option" else ()
-    if how == "variable":
-        monkeypatch.setenv("GITHUB_STEP_SUMMARY", "gone/x")
-    ran = run_here("gate", *QUIET, *options)
-    assert ran.code == 2
-    assert ran.err == ("stepbench: error: gone/x: cannot be written: No such file or directory\n")
+    monkeypatch.setenv("GITHUB_STEP_SUMMARY", "gone/x")
+    ran = run_here("gate", *QUIET)
+    assert ran.code == 1
+    assert ran.out == MARKDOWN
+    assert ran.err == "stepbench: gone/x: cannot be written: No such file or directory\n"
+
+
+def test_an_output_that_cannot_be_written_is_found_before_anything_runs(run_here: Run, steps: Gate):
+    Path("folder").mkdir()
+    ran = run_here("gate", *QUIET, "--output", "folder")
+    assert (ran.code, ran.err) == (2, "stepbench: error: folder: a folder, not a file\n")
+    assert steps.config is None
 
 
 def test_options_are_handed_on(run_here: Run, steps: Gate):
