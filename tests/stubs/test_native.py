@@ -128,9 +128,9 @@ def test_a_manager_takes_no_request_of_another_provider(nanobind: Provider):
 def test_a_batch_holds_no_none(nanobind: Provider):
     v1 = nanobind.KVCacheManager(9, rng=random.Random(1))
     v2 = nanobind.KVCacheManagerV2(9, rng=random.Random(1))
-    with pytest.raises(TypeError, match="a batch holds requests, not None"):
+    with pytest.raises(TypeError, match="a batch holds requests, and nothing else"):
         v1.get_batch_updates([None], [0], [0], [0], [0])
-    with pytest.raises(TypeError, match="a batch holds requests, not None"):
+    with pytest.raises(TypeError, match="a batch holds requests, and nothing else"):
         v2.get_batch_updates([None], [0], [0])
 
 
@@ -296,3 +296,34 @@ def test_a_million_calls_leak_nothing():
     # hands out, that would be 45,000 blocks or 1.4 MB.
     assert blocks < 1000
     assert resident < 700_000
+
+
+def test_requests_that_die_while_a_batch_is_converted_are_no_crash(nanobind: Provider):
+    native = nanobind
+    manager = native.KVCacheManagerV2(8, rng=random.Random(0))
+
+    class Fresh:
+        """A sequence whose requests nobody else holds."""
+
+        def __len__(self) -> int:
+            return 2
+
+        def __getitem__(self, index: int) -> object:
+            if index > 1:
+                raise IndexError
+            return native.LlmRequest(index, range(3))
+
+    lengths, tokens, _ = manager.get_batch_updates(Fresh(), [0, 2], [0, 0])  # type: ignore[arg-type]
+    assert (lengths, tokens) == ([3, 3], [[0, 1, 2], [2]])
+
+    requests = [native.LlmRequest(1, range(3))]
+
+    class Dropping:
+        """A number that drops the requests while it is converted."""
+
+        def __index__(self) -> int:
+            requests.clear()
+            return 0
+
+    with pytest.raises(ValueError, match="a batch of 0 requests came with a list of 1"):
+        manager.get_batch_updates(requests, [Dropping()], [0])  # type: ignore[list-item]

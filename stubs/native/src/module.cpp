@@ -40,8 +40,9 @@ void set_request_states(const std::vector<nb::object> &members) {
     if (members.size() != request_states.size())
         throw nb::value_error("there must be a member for each request state");
     for (std::size_t i = 0; i < members.size(); ++i) {
-        Py_XDECREF(request_states[i]);
+        PyObject *before = request_states[i];
         request_states[i] = nb::object(members[i]).release().ptr();
+        Py_XDECREF(before);  // Last, since it can run Python code.
     }
 }
 
@@ -73,15 +74,24 @@ nb::ndarray<nb::numpy, const Token, nb::ndim<1>> get_tokens_view(const LlmReques
     return {tokens.data(), {tokens.size()}, capsule};
 }
 
-using Requests = std::vector<const LlmRequest *>;
-
-// nanobind lets a None in a list become a null pointer.
-const Requests &without_none(const Requests &requests) {
-    for (const LlmRequest *request : requests) {
-        if (request == nullptr) throw nb::type_error("a batch holds requests, not None");
+// The requests of a batch, kept alive while they are read. Made after all other arguments were
+// converted: converting a number can run Python code, which could drop them from the caller's list.
+class Batch {
+public:
+    explicit Batch(const nb::object &requests) : held_(requests) {
+        requests_.reserve(held_.size());
+        for (nb::handle item : held_) {
+            if (!nb::isinstance<LlmRequest>(item) || !nb::inst_ready(item))
+                throw nb::type_error("a batch holds requests, and nothing else");
+            requests_.push_back(nb::inst_ptr<LlmRequest>(item));
+        }
     }
-    return requests;
-}
+    const std::vector<const LlmRequest *> &requests() const { return requests_; }
+
+private:
+    nb::list held_;
+    std::vector<const LlmRequest *> requests_;
+};
 
 void bind_request(nb::module_ &m) {
     nb::list names;
@@ -192,10 +202,10 @@ void bind_v2(nb::module_ &m) {
         .def("get_page_indices_range", &Manager::page_indices_range, "request"_a, "begin"_a)
         .def(
             "get_batch_updates",
-            [](const Manager &manager, const Requests &requests,
+            [](const Manager &manager, const nb::object &requests,
                const std::vector<std::int64_t> &num_tokens,
                const std::vector<std::int64_t> &num_blocks) {
-                return manager.batch_updates(without_none(requests), num_tokens, num_blocks);
+                return manager.batch_updates(Batch(requests).requests(), num_tokens, num_blocks);
             },
             "requests"_a, "num_tokens"_a, "num_blocks"_a);
 }
@@ -225,12 +235,12 @@ void bind_v1(nb::module_ &m) {
              "last"_a)
         .def(
             "get_batch_updates",
-            [](Manager &manager, const Requests &requests,
+            [](Manager &manager, const nb::object &requests,
                const std::vector<std::int64_t> &num_tokens,
                const std::vector<std::int64_t> &num_blocks,
                const std::vector<std::int64_t> &num_hashes,
                const std::vector<BlockHash> &last_hashes) {
-                return manager.batch_updates(without_none(requests), num_tokens, num_blocks,
+                return manager.batch_updates(Batch(requests).requests(), num_tokens, num_blocks,
                                              num_hashes, last_hashes);
             },
             "requests"_a, "num_tokens"_a, "num_blocks"_a, "num_hashes"_a, "last_hashes"_a);
