@@ -7,7 +7,7 @@ from typing import TextIO
 
 from harness.calibration import Cost
 
-from . import markdown, terminal
+from .formats import write_parts
 from .records import render_json
 from .summary import Summary
 from .table import Table, cell_columns, format_ratio, format_time
@@ -61,11 +61,7 @@ def write_calibration(
         parts += ["The speedup table on each of them:", side_by_side(summaries)]
         parts += [note for summary in summaries for note in summary.notes]
         parts.append(summaries[-1].provenance)
-    if style == "terminal":
-        terminal.print_parts(parts, file)
-        return
-    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
-    file.write("\n\n".join(texts) + "\n")
+    write_parts(parts, style, file)
 
 
 def side_by_side(summaries: Sequence[Summary]) -> Table:

@@ -10,7 +10,7 @@ from harness.bytecodes import METHOD
 from harness.counting import FIGURES, Work
 from harness.growth import Growth, growth
 
-from . import markdown, terminal
+from .formats import write_parts
 from .table import Table, cell_columns
 from .words import counted
 
@@ -59,11 +59,7 @@ def write_work(
         )
         parts.append(_growth_table(grown))
     parts.append(_legend(command))
-    if style == "terminal":
-        terminal.print_parts(parts, file)
-        return
-    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
-    file.write("\n\n".join(texts) + "\n")
+    write_parts(parts, style, file)
 
 
 def render_finding(finding: Finding, file: str) -> str:

@@ -12,7 +12,7 @@ from harness.statistics import Estimate
 from harness.verdict import Kind, overall
 from scenarios.scenario import SteadyDecode
 
-from . import markdown, terminal
+from .formats import write_parts
 from .table import Table, cell_columns, format_time
 from .words import counted
 
@@ -54,11 +54,7 @@ def write_duet(
             "their ratio by several per cent: for named arms, take it from `speedup`."
         )
     parts.append(_how(duet, results, metadata))
-    if style == "terminal":
-        terminal.print_parts(parts, file)
-        return
-    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
-    file.write("\n\n".join(texts) + "\n")
+    write_parts(parts, style, file)
 
 
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:

@@ -5,6 +5,7 @@ from typing import Literal, TextIO
 
 from . import markdown, records, terminal
 from .summary import Summary
+from .table import Table
 
 Format = Literal["terminal", "markdown", "csv", "json"]
 
@@ -20,3 +21,12 @@ def write(summaries: Sequence[Summary], style: Format, file: TextIO) -> None:
         "json": records.render_json,
     }[style]
     file.write(render(summaries))
+
+
+def write_parts(parts: Sequence[Table | str], style: str, file: TextIO) -> None:
+    """Write tables and paragraphs to ``file``, for a terminal or as Markdown."""
+    if style == "terminal":
+        terminal.print_parts(parts, file)
+        return
+    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
+    file.write("\n\n".join(texts) + "\n")
