@@ -2,7 +2,9 @@
 
 The unit of inference is the process. Each has its own hash seed, input seed, import order and order
 of the arms in each iteration, and gives one number: the median over its iterations of the log ratio
-of the two arms.
+of the second arm to the first, and to the control, which is the first arm once more; the mean of
+the two. Both copies say the same of the second arm, and where they happen to lie in memory, which
+is most of what tells processes apart, weighs half.
 """
 
 from __future__ import annotations
@@ -54,6 +56,7 @@ class Duet:
         cpu: the core that workers are pinned to; None for no pinning.
         provider: where the stand-ins come from.
         comparisons: how many comparisons are made together, where they are more than the cells.
+        gc: whether the garbage collector runs during the measurement.
     """
 
     a: ArmSource
@@ -65,6 +68,7 @@ class Duet:
     cpu: int | None = None
     provider: str = DEFAULT_PROVIDER
     comparisons: int = 1
+    gc: bool = False
 
     @property
     def rule(self) -> Rule:
@@ -81,6 +85,8 @@ class CellResult:
         verdict: the verdict.
         samples: for each process the seconds of each iteration, of both arms and the control:
             ``[process][arm][iteration]``.
+        imports: for each process the arms in the order in which they were imported.
+        orders: for each process and iteration the arms in the order in which they ran.
         first: the processes that the verdict rests on.
         second: those that repeated a difference; empty where none was seen.
         failure: why a worker gave no result; None if all did.
@@ -90,6 +96,8 @@ class CellResult:
     scenario: SteadyDecode | TraceReplay
     verdict: Verdict = NOT_MEASURED
     samples: list[list[list[float]]] = field(default_factory=list)
+    imports: list[list[int]] = field(default_factory=list)
+    orders: list[list[list[int]]] = field(default_factory=list)
     first: list[Process] = field(default_factory=list)
     second: list[Process] = field(default_factory=list)
     failure: str | None = None
@@ -158,6 +166,7 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
         "least": _LEAST_ITERATIONS,
         "most": MOST_ITERATIONS,
         "seconds": _SECONDS_OF_PROCESS,
+        "gc": duet.gc,
     }
     what = f"cell {scenario.name}, process {number + 1}"
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
@@ -167,9 +176,12 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
     try:
         found = json.loads(text)
         process = summarise(found["seconds"], found["cpu_share"])
+        imports, orders = found["imports"], found["orders"]
     except (ValueError, KeyError, TypeError, ArithmeticError) as error:
         raise WorkerError(f"{what}: the worker returned no result: {error}") from None
     result.samples.append(found["seconds"])
+    result.imports.append(imports)
+    result.orders.append(orders)
     return process
 
 
@@ -187,7 +199,7 @@ def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
     if not all(map(math.isfinite, (cpu_share, *first, *second, *control))):
         raise ValueError("a sample is no number")
     return Process(
-        _median_log_ratio(second, first),
+        (_median_log_ratio(second, first) + _median_log_ratio(second, control)) / 2,
         _median_log_ratio(control, first),
         cpu_share,
         (statistics.median(first), statistics.median(second), statistics.median(control)),

@@ -38,6 +38,7 @@ def write_duet(
         "seed": duet.seed,
         "cpu": duet.cpu,
         "provider": duet.provider,
+        "gc": duet.gc,
         "cells": [_cell(result) for result in results],
     }
     write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))
@@ -59,6 +60,10 @@ def _cell(result: CellResult) -> dict[str, Any]:
         "second_run": [asdict(process) for process in result.second],
         # [process][first arm, second arm, control][iteration], in seconds.
         "samples": result.samples,
+        # Arms by their index, in the order in which they were imported and ran:
+        # [process][place] and [process][iteration][place].
+        "imports": result.imports,
+        "orders": result.orders,
         "failure": result.failure,
         "took": result.took,
     }

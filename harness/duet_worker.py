@@ -28,16 +28,20 @@ def main() -> None:
         # Before the workload is built, so that its memory is this core's own.
         os.sched_setaffinity(0, {job["cpu"]})
     rng = random.Random(f"order {job['seed']}")
-    arms = _create_arms([ArmSource(**source) for source in job["sources"]], rng)
+    imports = list(range(len(job["sources"])))
+    rng.shuffle(imports)
+    arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)
     iterations = job["warmups"] + job["most"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
-    gc.collect()
-    gc.freeze()
-    gc.disable()
+    if not job["gc"]:
+        gc.collect()
+        gc.freeze()
+        gc.disable()
 
     builds = [arm.build_scheduler_output for arm in arms]
     order = list(range(len(builds)))
     seconds: list[list[float]] = [[] for _ in builds]
+    orders: list[list[int]] = []
     clock = time.perf_counter
     began, began_cpu = clock(), time.process_time()
     for iteration in range(iterations):
@@ -54,17 +58,18 @@ def main() -> None:
             del output
             if iteration >= job["warmups"]:
                 seconds[index].append(end - start)
+        if iteration >= job["warmups"]:
+            orders.append(order.copy())
     wall, cpu = clock() - began, time.process_time() - began_cpu
-    json.dump({"seconds": seconds, "cpu_share": cpu / wall}, result)
+    found = {"seconds": seconds, "cpu_share": cpu / wall, "imports": imports, "orders": orders}
+    json.dump(found, result)
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
 
 
-def _create_arms(sources: list[ArmSource], rng: random.Random) -> list[SchedulerOutputManager]:
-    """Return an instance of each source, loaded as modules of their own in random order."""
-    order = list(range(len(sources)))
-    rng.shuffle(order)
+def _create_arms(sources: list[ArmSource], order: list[int]) -> list[SchedulerOutputManager]:
+    """Return an instance of each source, loaded as modules of their own in this order."""
     arms = {}
     for index in order:
         module = load_apart(sources[index], f"_stepbench_duet_{index}")

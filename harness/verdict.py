@@ -37,7 +37,8 @@ class Process:
     """What one process says.
 
     Attributes:
-        effect: median log ratio of the second arm to the first.
+        effect: median log ratio of the second arm to the first and to the control, the mean of
+            the two.
         control: median log ratio of the control, a copy of the first arm, to the first.
         cpu_share: CPU time over wall time while it measured, at most about 1.
         seconds: median time of an iteration of each arm and of the control, in seconds.

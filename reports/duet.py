@@ -150,8 +150,9 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
     return (
         f"Both arms and a control, a second copy of `{duet.a.spec}`, ran side by side on the same "
         "workload in each of the processes, in random order: "
-        f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones. A "
-        "process gives the median of its log ratios; intervals are over processes. Slower or "
+        f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
+        f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
+        "to each of the two copies, and their mean; intervals are over processes. Slower or "
         f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, in all cells "
         "together at 95 %, and again in fresh processes, whose figures are then shown. Detectable "
         "is about the smallest slowdown that such a run finds, if the noise stays as it was. The "

@@ -57,6 +57,13 @@ from .progress import CountingProgress
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
 @provider_option
 @click.option(
+    "--gc",
+    type=click.Choice(["on", "off"]),
+    default="off",
+    show_default=True,
+    help="Whether the garbage collector runs while it is measured.",
+)
+@click.option(
     "-o",
     "--output",
     type=click.Path(path_type=Path),
@@ -75,6 +82,7 @@ def command(
     seed: int,
     cpu: str | None,
     provider: str,
+    gc: str,
     output: Path | None,
     force: bool,
     no_verify: bool,
@@ -114,6 +122,7 @@ def command(
         seed=seed,
         cpu=choose_cpu(cpu),
         provider=provider,
+        gc=gc == "on",
     )
     memory = available_memory()
     for scenario in scenarios:

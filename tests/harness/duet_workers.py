@@ -37,7 +37,10 @@ class Workers:
         self.calls.append((what, list(command), seed, text, timeout))
         effect, control, share = next(self.draws)
         samples = [[2e-3], [2e-3 * math.exp(effect)], [2e-3 * math.exp(control)]]
-        return json.dumps({"seconds": samples, "cpu_share": share})
+        order = [2, 0, 1]
+        return json.dumps(
+            {"seconds": samples, "cpu_share": share, "imports": order, "orders": [order]}
+        )
 
     def jobs(self) -> list[dict[str, Any]]:
         return [json.loads(text) for _, _, _, text, _ in self.calls]

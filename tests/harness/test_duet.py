@@ -45,8 +45,16 @@ def sizes(result: CellResult) -> tuple[int, int, int]:
 def test_what_one_process_says():
     found = summarise([[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [1.0, 8.0, 8.0]], 0.75)
 
-    # Ratios 2, 1, 1/2 and 1, 4, 2 of the same iterations, not of the medians.
-    assert found == Process(0.0, pytest.approx(math.log(2)), 0.75, (2.0, 2.0, 8.0))
+    # Of the same iterations, not of the medians: 2, 1, 1/2 to the first arm; 2, 1/4, 1/4 to the
+    # control, which is 1, 4, 2 to the first arm.
+    effect = pytest.approx(math.log(1 / 4) / 2)
+    assert found == Process(effect, pytest.approx(math.log(2)), 0.75, (2.0, 2.0, 8.0))
+
+
+def test_a_control_that_is_off_counts_half():
+    found = summarise([[1.0], [1.0], [math.exp(0.01)]], 1.0)
+
+    assert (found.effect, found.control) == (pytest.approx(-0.005), pytest.approx(0.01))
 
 
 @pytest.mark.parametrize(("effect", "kind"), [(0.0, Kind.NO_DIFFERENCE), (0.02, Kind.SLOWER)])
@@ -182,6 +190,7 @@ def test_what_a_worker_is_told(workers: Workers):
         "least": 30,
         "most": 150,
         "seconds": 0.25,
+        "gc": False,
     }
     what, command, _, _, timeout = workers.calls[0]
     assert what == "cell v2-2x64, process 1"
@@ -204,6 +213,8 @@ def test_all_samples_are_kept_in_order(workers: Workers):
     found = [[arm[0] for arm in process] for process in result.samples[:3]]
     assert found == [[2e-3, pytest.approx(2e-3 * math.exp(x)), 2e-3] for x in (1e-3, 2e-3, 3e-3)]
     assert [process.effect for process in result.first[:3]] == pytest.approx([1e-3, 2e-3, 3e-3])
+    assert result.imports[:2] == [[2, 0, 1], [2, 0, 1]]
+    assert result.orders[:2] == [[[2, 0, 1]], [[2, 0, 1]]]
 
 
 @pytest.mark.parametrize(

@@ -17,13 +17,15 @@ from scenarios.scenario import SteadyDecode, from_dict
 A = ArmSource("git:HEAD~1:batched", "batched", "0123456789ab:connector/batched.py", "# old\n")
 B = ArmSource("batched", "batched", "connector/batched.py", "# caf\u00e9\n")
 FIRST, SECOND = SteadyDecode(requests=2, tokens=64), SteadyDecode(requests=3, tokens=8)
-DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1, provider="nanobind")
+DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1, provider="nanobind", gc=True)
 
 FINISHED = CellResult(
     FIRST,
     Verdict(Kind.SLOWER, "", Estimate(1.5, 1.4, 1.6), 0.003, 0.009),
     # Two processes of three arms with two iterations each.
     [[[1e-3, 2e-3], [3e-3, 4e-3], [0.1, 0.2]], [[5e-3, 6e-3], [7e-3, 8e-3], [0.3, 0.4]]],
+    [[2, 0, 1], [0, 1, 2]],
+    [[[0, 1, 2], [2, 1, 0]], [[1, 0, 2], [1, 2, 0]]],
     [Process(0.4, 0.001, 0.99, (1e-3, 2e-3, 3e-3))],
     [Process(0.5, -0.002, 0.98, (4e-3, 5e-3, 6e-3))],
     None,
@@ -69,6 +71,7 @@ def test_everything_is_kept(tmp_path: Path):
         "seed": 3,
         "cpu": 1,
         "provider": "nanobind",
+        "gc": True,
         "cells": [
             {
                 "scenario": json.loads(json.dumps(FIRST.to_dict())),
@@ -96,6 +99,8 @@ def test_everything_is_kept(tmp_path: Path):
                     }
                 ],
                 "samples": FINISHED.samples,
+                "imports": [[2, 0, 1], [0, 1, 2]],
+                "orders": FINISHED.orders,
                 "failure": None,
                 "took": 7.25,
             }

@@ -42,6 +42,7 @@ def run(*specs: str, timeout: float = 60, **changed: object) -> dict[str, Any]:
         "least": 30,
         "most": 150,
         "seconds": 1e9,
+        "gc": False,
         **changed,
     }
     command = [sys.executable, "-P", "-m", "harness.duet_worker"]
@@ -79,7 +80,7 @@ LOOKS = [subject("looks")] * 3
 def test_samples_of_all_arms_and_the_share_of_the_core():
     result = run("full-copy", "incremental", "full-copy")
 
-    assert result.keys() == {"seconds", "cpu_share"}
+    assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
     assert shape(result) == [150, 150, 150]
     assert all(0 < seconds < math.inf for arm in result["seconds"] for seconds in arm)
     assert 0 < result["cpu_share"] < 1.5
@@ -114,10 +115,21 @@ def test_what_the_arms_of_a_process_see(notes: Path):
     assert imports[0]["hash_seed"] == str(hash_seed(0, 0))
 
 
-def test_the_order_of_the_arms_is_random_and_balanced(notes: Path):
-    run(*LOOKS)
+def test_the_collector_runs_if_asked(notes: Path):
+    run(*LOOKS, gc=True, most=2)
 
-    _, iterations = read(notes)
+    assert {one["collector"] for calls in read(notes)[1] for one in calls} == {True}
+
+
+def test_the_order_of_the_arms_is_random_and_balanced(notes: Path):
+    result = run(*LOOKS)
+
+    imports, iterations = read(notes)
+    # What the result says of both orders: the copies are told apart by their modules' names.
+    assert [one["module"][-1] for one in imports] == list(map(str, result["imports"]))
+    assert [[int(one["module"][-1]) for one in calls] for calls in iterations[10:]] == (
+        result["orders"]
+    )
     orders = [tuple(one["module"] for one in calls) for calls in iterations]
     counts = Counter(orders)
     assert set(counts) == set(permutations(orders[0]))
@@ -194,7 +206,7 @@ def test_a_worker_is_pinned_if_asked(notes: Path):
 def test_nothing_that_an_arm_prints_gets_into_the_result():
     result = run(subject("loud"), "incremental", subject("loud"))
 
-    assert result.keys() == {"seconds", "cpu_share"}
+    assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
     assert shape(result) == [150, 150, 150]
 
 

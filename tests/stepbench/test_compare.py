@@ -79,6 +79,14 @@ def test_the_markdown_table(run_here: Run, workers: Workers):
     assert {job["seed"].partition("-")[0] for job in workers.jobs} == {"5"}
 
 
+def test_the_collector_is_off_unless_asked_for(run_here: Run, workers: Workers):
+    off, on = run_here("compare", *ONE), run_here("compare", *ONE, "--force", "--gc", "on")
+
+    assert ", the garbage collector off. " in off.out
+    assert ", the garbage collector on. " in on.out
+    assert [job["gc"] for job in workers.jobs] == [False] * 6 + [True] * 6
+
+
 def test_arms_that_are_far_apart_are_told_to_be(run_here: Run, workers: Workers):
     workers.effects["v2-2x64"], workers.effects["v2-1x8"] = 0.049, -0.049
     near = run_here("compare", *TWO)
