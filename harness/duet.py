@@ -108,6 +108,8 @@ def compare_cell(
     duet: Duet,
     scenario: SteadyDecode | TraceReplay,
     progress: Callable[[str], None] = lambda _what: None,
+    draw: Callable[[], Process] | None = None,
+    clock: Callable[[], float] | None = None,
 ) -> CellResult:
     """Compare the arms in one cell.
 
@@ -118,23 +120,26 @@ def compare_cell(
         duet: what is compared.
         scenario: the cell.
         progress: called before each process with what it is for.
+        draw: returns what the next process says, instead of running one.
+        clock: the time in seconds; by default the real one.
     """
     result = CellResult(scenario)
-    began = time.monotonic()
+    now = clock or time.monotonic
+    began = now()
 
     def collect(
         processes: list[Process], until: float, rule: Rule, wanted: Kind | None = None
     ) -> Verdict:
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
-            processes.append(_run_process(duet, scenario, result))
+            processes.append(draw() if draw else _run_process(duet, scenario, result))
             if len(processes) < _FIRST_LOOK or (len(processes) - _FIRST_LOOK) % _LOOK_EVERY:
                 continue
             verdict = judge(processes, rule)
             is_clear = (
                 verdict.kind != Kind.INCONCLUSIVE if wanted is None else verdict.kind == wanted
             )
-            spent = time.monotonic() - began
+            spent = now() - began
             is_last = len(processes) + _LOOK_EVERY > _MOST_PROCESSES
             if is_clear or spent > until or is_last:
                 return verdict
@@ -149,7 +154,7 @@ def compare_cell(
     except WorkerError as error:
         result.failure = str(error)
         result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)
-    result.took = time.monotonic() - began
+    result.took = now() - began
     return result
 
 

@@ -39,7 +39,7 @@ def write_duet(
         "cpu": duet.cpu,
         "provider": duet.provider,
         "gc": duet.gc,
-        "cells": [_cell(result) for result in results],
+        "cells": [cell_document(result) for result in results],
     }
     write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))
 
@@ -52,7 +52,8 @@ def finite(values: Mapping[str, Any]) -> dict[str, Any]:
     }
 
 
-def _cell(result: CellResult) -> dict[str, Any]:
+def cell_document(result: CellResult) -> dict[str, Any]:
+    """Return what is kept of a cell, in the words of JSON."""
     return {
         "scenario": result.scenario.to_dict(),
         "verdict": finite(asdict(result.verdict)),

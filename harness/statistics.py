@@ -64,6 +64,35 @@ def _within(angle: float, degrees: int) -> float:
     return (angle + sine * total) * 2 / math.pi if odd else sine * total
 
 
+def proportion(found: int, trials: int) -> Estimate:
+    """Return the share of trials that found something, with its exact interval.
+
+    After Clopper and Pearson: the bounds are the shares at which what was seen, or more of it (or
+    less), has a probability of 2.5 %. By bisection.
+
+    Raises:
+        ValueError: there is no trial, or more was found than there are.
+    """
+    if not 0 <= found <= trials or not trials:
+        raise ValueError(f"{found} of {trials} is no share")
+
+    def at_most(count: int, share: float) -> float:
+        return sum(
+            math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(count + 1)
+        )
+
+    def where(count: int, probability: float) -> float:
+        low, high = 0.0, 1.0
+        for _ in range(50):
+            middle = (low + high) / 2
+            low, high = (middle, high) if at_most(count, middle) > probability else (low, middle)
+        return low
+
+    low = where(found - 1, 0.975) if found else 0.0
+    high = where(found, 0.025) if found < trials else 1.0
+    return Estimate(found / trials, low, high)
+
+
 def estimate(value: float, logs: Sequence[float]) -> Estimate:
     """Return ``value`` with a t interval for the geometric mean over processes.
 

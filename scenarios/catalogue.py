@@ -19,6 +19,16 @@ _REFERENCE = (
 
 CATALOGUE: dict[str, tuple[str, tuple[SteadyDecode | TraceReplay, ...]]] = {
     "reference": ("the cells of TensorRT-LLM pull request #22092", _REFERENCE),
+    "grid": (
+        "twelve cells: those of the reference and four more",
+        (
+            *_REFERENCE,
+            SteadyDecode(requests=16, tokens=2_048),
+            SteadyDecode(requests=64, tokens=4_096),
+            SteadyDecode(requests=16, tokens=8_192, manager="v1"),
+            SteadyDecode(requests=64, tokens=2_048, manager="v1"),
+        ),
+    ),
     "small": (
         "few tokens, where calls weigh more than what they copy",
         tuple(

@@ -6,7 +6,14 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from harness.statistics import Estimate, crossover, estimate, geometric_mean, student_t
+from harness.statistics import (
+    Estimate,
+    crossover,
+    estimate,
+    geometric_mean,
+    proportion,
+    student_t,
+)
 
 # 0.975 quantiles to three decimals, from printed tables of the t distribution.
 QUANTILES = {
@@ -158,3 +165,27 @@ def test_no_crossover(sizes: list[float], ratios: list[float]):
 def test_crossover_needs_a_ratio_for_each_size():
     with pytest.raises(ValueError, match=r"zip\(\)"):
         crossover([1, 2, 3], [1.0, 2.0])
+
+
+@pytest.mark.parametrize(
+    ("found", "trials", "low", "high"),
+    [
+        # The bounds of nothing and of all are roots: 1 - 0.025 ** (1 / 40), 0.025 ** (1 / 40).
+        (0, 40, 0.0, 0.08810),
+        (40, 40, 0.91190, 1.0),
+        # Clopper and Pearson's table of 1934 has 0.19 and 0.81 for 5 of 10.
+        (5, 10, 0.18709, 0.81291),
+        (99, 100, 0.94554, 0.99975),
+    ],
+)
+def test_a_share_has_its_exact_interval(found: int, trials: int, low: float, high: float):
+    share = proportion(found, trials)
+
+    assert share.value == found / trials
+    assert (share.low, share.high) == pytest.approx((low, high), abs=5e-5)
+
+
+@pytest.mark.parametrize(("found", "trials"), [(0, 0), (3, 2), (-1, 2)])
+def test_what_is_no_share_is_refused(found: int, trials: int):
+    with pytest.raises(ValueError, match="is no share"):
+        proportion(found, trials)

@@ -72,7 +72,7 @@ def test_the_entries_other_than_the_reference_hold_what_they_are_called():
         ("sliding", "unknown scenario 'sliding': did you mean 'sliding-window'?"),
         (
             "zzz",
-            "unknown scenario 'zzz': known: reference, small, context, sliding-window, "
+            "unknown scenario 'zzz': known: reference, grid, small, context, sliding-window, "
             "speculative, overlap",
         ),
     ],
