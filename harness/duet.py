@@ -35,12 +35,11 @@ _SECONDS_OF_PROCESS = 0.25
 _TIMEOUT = 120.0
 _TIMEOUT_PER_TOKEN = 1e-4
 
-# After how many processes a verdict is looked for. Few looks, since each is a chance to err.
+# After how many processes a verdict is looked for. Each look is a chance to err; a difference has
+# to show itself again in fresh processes, and no difference at a confidence of 99 %.
 _FIRST_LOOK = 6
-_LOOK_EVERY = 4
+_LOOK_EVERY = 2
 _MOST_PROCESSES = 60
-# Share of a cell's time after which the first run has to be over, to leave room for the second.
-_FIRST_RUN = 0.8
 
 
 @dataclass(frozen=True)
@@ -127,9 +126,9 @@ def compare_cell(
     now = clock or time.monotonic
     began = now()
 
-    def collect(
-        processes: list[Process], until: float, rule: Rule, wanted: Kind | None = None
-    ) -> Verdict:
+    def collect(processes: list[Process], rule: Rule, wanted: Kind | None = None) -> Verdict:
+        # After the first run there has to be time for the shortest second one.
+        reserve = _FIRST_LOOK if wanted is None else 0
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
             processes.append(draw() if draw else _run_process(duet, scenario, result))
@@ -140,16 +139,17 @@ def compare_cell(
                 verdict.kind != Kind.INCONCLUSIVE if wanted is None else verdict.kind == wanted
             )
             spent = now() - began
-            is_last = len(processes) + _LOOK_EVERY > _MOST_PROCESSES
-            if is_clear or spent > until or is_last:
+            ahead = spent / (len(result.first) + len(result.second)) * (_LOOK_EVERY + reserve)
+            is_over = spent + ahead > duet.seconds
+            if is_clear or is_over or len(processes) + _LOOK_EVERY > _MOST_PROCESSES:
                 return verdict
 
     try:
-        result.verdict = collect(result.first, duet.seconds * _FIRST_RUN, duet.rule)
+        result.verdict = collect(result.first, duet.rule)
         if result.verdict.is_difference:
             # One cell is asked once more: there are no others to make up for.
             once_more = Rule(duet.threshold)
-            again = collect(result.second, duet.seconds, once_more, result.verdict.kind)
+            again = collect(result.second, once_more, result.verdict.kind)
             result.verdict = settle(result.verdict, again)
     except WorkerError as error:
         result.failure = str(error)

@@ -70,7 +70,7 @@ def test_a_clear_verdict_ends_a_cell_at_the_first_look(workers: Workers, effect:
 
 @pytest.mark.parametrize("first", [6, 7, 9, 10, 11])
 @pytest.mark.usefixtures("workers")
-def test_a_verdict_is_looked_for_after_6_10_14_processes_and_so_on(
+def test_a_verdict_is_looked_for_after_6_8_10_processes_and_so_on(
     monkeypatch: pytest.MonkeyPatch, first: int
 ):
     """Nothing is clear in a look before ``first`` processes are done."""
@@ -83,7 +83,7 @@ def test_a_verdict_is_looked_for_after_6_10_14_processes_and_so_on(
     monkeypatch.setattr(module, "judge", judge)
     compare_cell(Duet(A, B, (CELL,)), CELL)
 
-    assert looks == {6: [6], 7: [6, 10], 9: [6, 10], 10: [6, 10], 11: [6, 10, 14]}[first]
+    assert looks == {6: [6], 7: [6, 8], 9: [6, 8, 10], 10: [6, 8, 10], 11: [6, 8, 10, 12]}[first]
 
 
 def test_without_a_verdict_a_cell_ends_with_the_last_look_within_60_processes(workers: Workers):
@@ -92,17 +92,17 @@ def test_without_a_verdict_a_cell_ends_with_the_last_look_within_60_processes(wo
     # No process takes any time here, so that the budget is never spent.
     result = compare_cell(Duet(A, B, (CELL,)), CELL)
 
-    assert sizes(result) == (58, 0, 58)
+    assert sizes(result) == (60, 0, 60)
     assert result.verdict.kind == Kind.INCONCLUSIVE
     assert result.verdict.reason == "the interval reaches across the threshold of 0.50%"
 
 
 @pytest.mark.parametrize(
     ("budget", "count"),
-    # Four fifths of the budget are for the first run, and a process takes a second.
-    [(1.0, 6), (7.4, 6), (7.6, 10), (12.4, 10), (12.6, 14), (40.0, 34)],
+    # A process takes a second: two more and then a second run of six have to fit.
+    [(1.0, 6), (13.9, 6), (14.0, 8), (15.9, 8), (16.0, 10), (40.0, 34)],
 )
-def test_the_budget_ends_a_cell_at_the_next_look(
+def test_a_cell_ends_when_nothing_more_fits_its_budget(
     monkeypatch: pytest.MonkeyPatch, budget: float, count: int
 ):
     workers = Workers(monkeypatch, seconds=1.0)
@@ -122,8 +122,8 @@ def test_a_repetition_that_stays_unclear_ends_with_the_budget_of_the_whole_cell(
 
     result = compare_cell(Duet(A, B, (CELL,), seconds=15.0), CELL)
 
-    # 6 s for the first run; after 12 s there is time left, after 16 s there is none.
-    assert sizes(result) == (6, 10, 16)
+    # 6 s for the first run; after 12 s two more processes fit, after 14 s they do not.
+    assert sizes(result) == (6, 8, 14)
     assert result.verdict.kind == Kind.INCONCLUSIVE
     assert result.verdict.reason == (
         "slower at first, but its repetition was not clear: "
@@ -142,7 +142,7 @@ def test_a_repetition_that_says_otherwise_is_given_until_the_budget_is_spent(
 
     result = compare_cell(Duet(A, B, (CELL,), seconds=15.0), CELL)
 
-    assert sizes(result) == (6, 10, 16)
+    assert sizes(result) == (6, 8, 14)
     assert result.verdict.kind == Kind.INCONCLUSIVE
     assert result.verdict.reason == "faster at first, but no difference when it was repeated"
     assert result.verdict.ratio == Estimate(1.0, 1.0, 1.0)
