@@ -17,6 +17,7 @@ import pyperf
 from scenarios.errors import InputError, NoBaselineError
 
 from .files import write_atomically
+from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
 
 FORMAT = 1
@@ -212,7 +213,8 @@ def check_writable(path: Path, *, force: bool) -> None:
 def check_same_machine(results: Results) -> None:
     """Raise NoBaselineError unless ``results`` were measured on this machine with this Python.
 
-    Only then can a measurement carry on with them.
+    Only then can a measurement carry on with them. Where the file or this machine has no
+    fingerprint, that cannot be known.
     """
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
     for field in _RESUME_FIELDS:
@@ -222,3 +224,4 @@ def check_same_machine(results: Results) -> None:
                 f"{results.path}: measured on another machine or Python: {field} was {then}, "
                 f"and is {now} here"
             )
+    check_same_fingerprint(str(results.path), results.metadata, "this one", identity())

@@ -20,7 +20,7 @@ _CONFIDENCE = 0.95
 # That there is no difference is looked for again and again, and not repeated: so be surer of it.
 _EQUIVALENCE_CONFIDENCE = 0.99
 # Normal quantile of 0.99: how sure the smallest detectable effect is found.
-_POWER_QUANTILE = 2.326
+POWER_QUANTILE = 2.326
 
 
 class Kind(StrEnum):
@@ -124,7 +124,7 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
         reason,
         Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half)),
         math.expm1(floor),
-        math.expm1(limit + sure + _POWER_QUANTILE * error),
+        math.expm1(limit + sure + POWER_QUANTILE * error),
     )
 
 

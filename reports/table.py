@@ -18,6 +18,7 @@ _WORDS = (
     "Cells",
     "Call",
     "Step",
+    "Finding",
     "Outcome",
     "What was found",
     "Verdict",

@@ -11,9 +11,11 @@ from pathlib import Path
 from typing import Any
 
 import click
+from click.core import ParameterSource
 
 from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
 from harness.duet_file import write_duet
+from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
 from harness.loading import ArmOfSource, find_source
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
@@ -71,6 +73,9 @@ from .progress import CountingProgress
 )
 @click.option("--force", is_flag=True, help="Overwrite that file.")
 @click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
+@click.option(
+    "--instructions", is_flag=True, help="Count machine instructions instead; needs valgrind."
+)
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @format_options(("terminal", "markdown", "json"))
 def command(
@@ -86,6 +91,7 @@ def command(
     output: Path | None,
     force: bool,
     no_verify: bool,
+    instructions: bool,
     quiet: bool,
     style: str | None,
     as_json: bool,
@@ -99,18 +105,26 @@ def command(
     arm is a name (stepbench list), git:REVISION:NAME for that arm as of a revision of this project,
     or file:PATH for a Python file that holds one.
 
+    With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
+    That is exact and advisory: instructions are not time, and there is no verdict and no file.
+
     \b
     Exit codes: 0 no difference, or faster; 1 slower, or the outputs differ; 3 inconclusive.
+    With --instructions: 0 counted; 1 the outputs differ, or an arm fails.
 
     \b
     Examples:
       stepbench compare git:HEAD~1:incremental incremental
       stepbench compare page-range batched --cells 64x2048,64x8192
       stepbench compare incremental incremental --cells 64x2048
+      stepbench compare git:HEAD~1:batched batched --cells 64x2048 --instructions
     """
     chosen = chosen_format(style, as_json)
     if math.isnan(seconds):
         raise click.UsageError("--seconds takes a number of seconds")
+    valgrind = find_valgrind() if instructions else None
+    if valgrind is not None:
+        _refuse_options_of_timing()
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
     duet = Duet(
@@ -120,7 +134,7 @@ def command(
         threshold=_fraction(threshold),
         seconds=seconds,
         seed=seed,
-        cpu=choose_cpu(cpu),
+        cpu=None if instructions else choose_cpu(cpu),
         provider=provider,
         gc=gc == "on",
     )
@@ -137,10 +151,12 @@ def command(
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             click.echo(render(verification), nl=False)
-            say("the arms differ, so they are not timed; --no-verify insists")
+            say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
-    file = output or unused_file("compare")
     metadata = _metadata(duet, verified=not no_verify)
+    if valgrind is not None:
+        return _count(duet, valgrind, metadata, chosen, quiet=quiet)
+    file = output or unused_file("compare")
     results: list[CellResult] = []
     with lock_file(file):
         check_writable(file, force=force)
@@ -186,6 +202,40 @@ def _measure(
         return FOUND
     kind = overall(result.verdict.kind for result in results)
     return {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
+
+
+def _count(
+    duet: Duet, valgrind: Valgrind, metadata: dict[str, object], style: str, *, quiet: bool
+) -> int:
+    """Count instructions cell by cell and print them; return the exit code."""
+    results: list[CellCount] = []
+    code = 0
+    try:
+        with CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress:
+            for scenario in duet.scenarios:
+                progress.describe(scenario.name)
+                results.append(count_cell(duet, scenario, valgrind))
+                progress.add(1)
+    except KeyboardInterrupt:
+        say(f"interrupted; {len(results)} of {len(duet.scenarios)} cells are finished")
+        code = INTERRUPTED
+    for result in results:
+        if result.failure is not None:
+            say(result.failure)
+            code = code or FOUND
+    if results:
+        from reports.instructions import write_instructions
+
+        write_instructions(duet, valgrind, results, metadata, style, sys.stdout)
+    return code
+
+
+def _refuse_options_of_timing() -> None:
+    """Raise click.UsageError if an option was given that says nothing where nothing is timed."""
+    context = click.get_current_context()
+    for name in ("threshold", "seconds", "cpu", "gc", "output", "force"):
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--instructions times nothing: --{name} does not go with it")
 
 
 def _metadata(duet: Duet, *, verified: bool) -> dict[str, object]:

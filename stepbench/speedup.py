@@ -137,7 +137,7 @@ def command(
         if verification is not None and verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             click.echo(render(verification), nl=False)
-            say("the arms differ, so they are not timed; --no-verify insists")
+            say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
         verified = 0 if verification is None else verification.runs
         metadata = run_metadata(plan.cpu) | {"stepbench_verified_runs": verified}

@@ -6,6 +6,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
+from harness.fingerprint import identity
 from harness.results import MACHINE_FIELDS, check_same_machine, check_writable, load
 from scenarios.errors import InputError, NoBaselineError
 
@@ -56,7 +57,8 @@ def test_check_writable_needs_a_folder_that_can_be_written(tmp_path: Path):
 def test_check_same_machine_accepts_this_one(tmp_path: Path):
     file = tmp_path / "results.json"
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
-    write_results(file, **{field: here[field] for field in MACHINE_FIELDS if field in here})
+    machine = {field: here[field] for field in MACHINE_FIELDS if field in here}
+    write_results(file, **machine, **identity())
     check_same_machine(load(file))
 
 
@@ -72,4 +74,27 @@ def test_check_same_machine_names_the_field_that_differs(tmp_path: Path, field: 
     assert str(caught.value) == (
         f"{file}: measured on another machine or Python: {field} was another, "
         f"and is {here.get(field, 'unknown')} here"
+    )
+
+
+def test_check_same_machine_holds_the_fingerprints_against_each_other(tmp_path: Path):
+    file = tmp_path / "results.json"
+    here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
+    machine = {field: here[field] for field in MACHINE_FIELDS if field in here}
+
+    write_results(file, **machine, **(identity() | {"stepbench_machine": "0123456789ab"}))
+    with pytest.raises(NoBaselineError) as caught:
+        check_same_machine(load(file))
+    assert str(caught.value) == (
+        f"{file}: measured on another machine than this one: fingerprint 0123456789ab against "
+        f"{identity()['stepbench_machine']}"
+    )
+
+    # A file of before there were fingerprints: whose it is cannot be known.
+    write_results(file, **machine)
+    with pytest.raises(NoBaselineError) as caught:
+        check_same_machine(load(file))
+    assert str(caught.value) == (
+        f"{file}: whether it was measured on the same machine as this one cannot be known: {file} "
+        "has no machine fingerprint"
     )

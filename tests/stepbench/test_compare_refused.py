@@ -30,7 +30,7 @@ def test_arms_that_differ_are_not_timed(run_here: Run):
     assert ran.code == 1
     assert ran.out.startswith(f"Different: `{subject('differs')}` departs from `incremental` in ")
     assert ".num_scheduled_tokens:" in ran.out
-    assert ran.err == "stepbench: the arms differ, so they are not timed; --no-verify insists\n"
+    assert ran.err == "stepbench: the arms differ, so they are not measured; --no-verify insists\n"
     document = strictly(run_here(*arguments, "--json").out)
     assert (document["same"], document["against"]) == (False, "incremental")
 

@@ -173,6 +173,39 @@ def test_another_machine_does_not_carry_on(run_here: Run, results: str, field: s
     assert Path(results).read_bytes() == before
 
 
+def test_a_machine_with_more_memory_does_not_carry_on(run_here: Run, results: str):
+    fields = json.loads(
+        json.loads(Path(results).read_text())["metadata"]["stepbench_machine_fields"]
+    )
+    memory, fields["memory_gib"] = fields["memory_gib"], "3072"
+    _change_metadata(
+        results, stepbench_machine="12ab34cd56ef", stepbench_machine_fields=json.dumps(fields)
+    )
+    before = Path(results).read_bytes()
+
+    ran = run_here("speedup", "--resume", results)
+
+    assert_refused(ran, code=4)
+    assert ran.err == (
+        f"stepbench: error: {results}: measured on another machine than this one: memory_gib 3072 "
+        f"against {memory}\n"
+    )
+    assert Path(results).read_bytes() == before
+    # Its speedups may travel all the same.
+    assert run_here("report", results).code == 0
+
+
+def test_a_file_that_does_not_tell_its_machine_is_not_carried_on_with(run_here: Run, results: str):
+    document = json.loads(Path(results).read_text())
+    del document["metadata"]["stepbench_machine"]
+    Path(results).write_text(json.dumps(document))
+
+    ran = run_here("speedup", "--resume", results)
+
+    assert_refused(ran, "cannot be known: x.json has no machine fingerprint", code=4)
+    assert run_here("report", results).code == 0
+
+
 def _drop_a_run(path: str) -> None:
     """Take the last process of an arm out of a file, as if it had not come to it."""
     document = json.loads(Path(path).read_text())

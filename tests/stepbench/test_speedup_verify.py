@@ -66,7 +66,7 @@ def test_arms_that_differ_are_not_timed(run_here: Run, measured: list[object]):
     assert ran.code == 1
     assert measured == []
     assert list(Path().rglob("*")) == []
-    assert ran.err == "stepbench: the arms differ, so they are not timed; --no-verify insists\n"
+    assert ran.err == "stepbench: the arms differ, so they are not measured; --no-verify insists\n"
     lines = ran.out.splitlines()
     assert lines[0] == "Different: `incremental` departs from `full-copy` in run 0 of seed 0."
     assert any(line.endswith("].num_scheduled_tokens:") for line in lines)

@@ -1,0 +1,112 @@
+"""How small a slowdown can be found on this machine: an arm in duets against itself.
+
+Runs what ``stepbench compare`` runs, on two copies of the same code, so that what is seen is noise.
+"""
+
+from __future__ import annotations
+
+import itertools
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+
+from scenarios.scenario import SteadyDecode
+
+from .duet import CellResult, Duet, compare_cell
+from .loading import find_source
+from .statistics import student_t
+from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
+
+ARM = "incremental"
+CELL = SteadyDecode(requests=64, tokens=2_048)
+SECONDS = 10.0
+
+
+@dataclass(frozen=True)
+class Noise:
+    """How much processes of the same code differ.
+
+    Attributes:
+        processes: how many there were.
+        effect: standard deviation of their log ratios of the second arm to the first.
+        control: the same of the control to the first arm.
+        seconds: what a process took, with its start.
+        verdict: what a duet says of all of them; on a quiet machine, no difference.
+    """
+
+    processes: int
+    effect: float
+    control: float
+    seconds: float
+    verdict: Verdict
+
+    @property
+    def is_too_much(self) -> bool:
+        """Whether the same code was not found to be the same."""
+        return self.verdict.kind is not Kind.NO_DIFFERENCE
+
+
+def run_against_itself(
+    cpu: int | None,
+    provider: str,
+    progress: Callable[[str], None] = lambda _what: None,
+    seconds: float = SECONDS,
+) -> Iterator[CellResult]:
+    """Yield one duet of the arm against itself after the other, until the time is about over.
+
+    Args:
+        cpu: the core to pin to; None for no pinning.
+        provider: where the stand-ins come from.
+        progress: called before each process with what it is for.
+        seconds: how long.
+    """
+    source = find_source(ARM)
+    left = seconds
+    for seed in itertools.count():
+        duet = Duet(source, source, (CELL,), seconds=left, seed=seed, cpu=cpu, provider=provider)
+        began = time.monotonic()
+        result = compare_cell(duet, CELL, progress)
+        took = time.monotonic() - began
+        yield result
+        left -= took
+        # Another one would take as long: begin it only if more of it lies within the time.
+        if result.failure is not None or left < took / 2:
+            return
+
+
+def noise_of(results: Sequence[CellResult]) -> Noise | None:
+    """Return the noise of all processes of duets; None if they are fewer than two."""
+    processes: list[Process] = []
+    for result in results:
+        processes += result.first + result.second
+    if len(processes) < 2:
+        return None
+    return Noise(
+        len(processes),
+        statistics.stdev(process.effect for process in processes),
+        statistics.stdev(process.control for process in processes),
+        sum(result.took for result in results) / len(processes),
+        judge(processes, Rule()),
+    )
+
+
+def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) -> float:
+    """Return about the smallest slowdown, as a fraction, that a duet finds in 99 of 100 runs.
+
+    As ``harness.verdict.judge`` has it for the processes that it saw, here for any number of them
+    with the same noise: with s and c the standard deviations of effect and control over n
+    processes, and t Student's quantile for an interval of 95 %, the log ratio
+
+        max(log(1 + threshold), t c / sqrt(n)) + (t + 2.326) s / sqrt(n)
+
+    Args:
+        noise: what was seen.
+        processes: their number in the run in question, at least two.
+        threshold: from which slowdown on it matters, as a fraction.
+    """
+    t = student_t(processes - 1) / math.sqrt(processes)
+    limit = max(math.log1p(threshold), t * noise.control)
+    rest = (t + POWER_QUANTILE / math.sqrt(processes)) * noise.effect
+    return math.expm1(limit + rest)

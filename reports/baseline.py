@@ -1,0 +1,292 @@
+"""Times of a results file beside those of an earlier one of the same machine."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TextIO
+
+import numpy as np
+import pandas as pd
+
+from harness.fingerprint import DIGEST, check_same_fingerprint
+from harness.results import Results
+from harness.statistics import Estimate, student_t
+from scenarios.errors import NoBaselineError
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from . import frame
+from .formats import Format, write_parts
+from .summary import Cell, is_open, summarise
+from .table import Table, cell_columns, format_time
+
+_CAUTION = (
+    "Ratio is the time over the baseline's: above 1 it took longer. It is the ratio of geometric "
+    "means over processes, with Welch's interval at 95 %, since processes of two runs are no "
+    "pairs. This is no verdict: between two runs the machine drifts, which no interval shows. For "
+    "a verdict run both side by side: `stepbench compare`."
+)
+
+# What a difference in which makes times differ that are of the same code.
+_CONDITIONS = (
+    "Python",
+    "provider",
+    "revision",
+    "garbage collector",
+    "protocol",
+    "seed",
+    "pinned core",
+)
+
+
+@dataclass(frozen=True)
+class Change:
+    """One arm of one cell in both files.
+
+    Attributes:
+        cell: the cell, as the later file has it.
+        arm: the arm.
+        before, after: time of an iteration in the baseline and in the file, in seconds.
+        ratio: the latter over the former, over processes.
+    """
+
+    cell: Cell
+    arm: str
+    before: Estimate
+    after: Estimate
+    ratio: Estimate
+
+
+@dataclass(frozen=True)
+class Comparison:
+    """What two results files have in common, and what not.
+
+    Attributes:
+        file, baseline: their paths.
+        machine: the fingerprint of the machine.
+        changes: each arm of each cell that both have, in the file's order.
+        only_file, only_baseline: ``CELL/ARM`` that one of them alone has.
+        notes: sentences that a reader must not miss.
+    """
+
+    file: str
+    baseline: str
+    machine: str
+    changes: tuple[Change, ...]
+    only_file: tuple[str, ...]
+    only_baseline: tuple[str, ...]
+    notes: tuple[str, ...]
+
+
+def compare_files(results: Results, baseline: Results) -> Comparison:
+    """Return the times of ``results`` beside those of ``baseline``.
+
+    Raises:
+        NoBaselineError: they are of two machines, or that cannot be known, or they have no arm of
+            a cell in common.
+    """
+    file, other = str(results.path), str(baseline.path)
+    check_same_fingerprint(file, results.metadata, other, baseline.metadata)
+    after, before = _measured(results), _measured(baseline)
+    logs, logs_before = _process_logs(results), _process_logs(baseline)
+    changes = []
+    for key, cell in after.items():
+        if key in before:
+            earlier, arm = before[key], key[1]
+            own, others = logs[cell.scenario.name, arm], logs_before[earlier.scenario.name, arm]
+            ratio = unpaired_ratio(own, others)
+            changes.append(Change(cell, arm, earlier.seconds[arm], cell.seconds[arm], ratio))
+    if not changes:
+        raise NoBaselineError(f"{file} and {other} have no arm of a cell in common")
+    only_file, only_baseline = _only(after, before), _only(before, after)
+    notes = [
+        *_missing(only_file, file),
+        *_missing(only_baseline, other),
+        *_differences(results, baseline),
+    ]
+    return Comparison(
+        file,
+        other,
+        str(results.metadata[DIGEST]),
+        tuple(changes),
+        only_file,
+        only_baseline,
+        tuple(notes),
+    )
+
+
+def unpaired_ratio(above: Sequence[float], below: Sequence[float]) -> Estimate:
+    """Return the ratio of two geometric means with Welch's interval.
+
+    With the degrees of freedom of Welch and Satterthwaite, rounded down (B. L. Welch, "The
+    generalization of Student's problem when several different population variances are
+    involved", Biometrika 34, 1947).
+
+    Args:
+        above: logarithm of the figure for each process; without a second one, no interval.
+        below: the same of the other figure.
+    """
+    middle = float(np.mean(above) - np.mean(below))
+    if min(len(above), len(below)) < 2:
+        return Estimate(math.exp(middle), 0.0, math.inf)
+    parts = [float(np.var(logs, ddof=1)) / len(logs) for logs in (above, below)]
+    weights = [part**2 / (len(logs) - 1) for part, logs in zip(parts, (above, below), strict=True)]
+    half = 0.0
+    if sum(weights) > 0:
+        degrees = max(1, int(sum(parts) ** 2 / sum(weights)))
+        half = student_t(degrees) * math.sqrt(sum(parts))
+    return Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half))
+
+
+def write_comparison(comparison: Comparison, style: Format, file: TextIO) -> None:
+    """Write a comparison to ``file`` in the format ``style``; CSV has the common rows alone."""
+    if style == "json":
+        file.write(_json(comparison))
+        return
+    if style == "csv":
+        file.write(_csv(comparison))
+        return
+    parts: list[Table | str] = [
+        f"Times of {comparison.file} beside the baseline {comparison.baseline}, both measured on "
+        f"machine {comparison.machine}:",
+        _table(comparison),
+        *comparison.notes,
+        _CAUTION,
+    ]
+    write_parts(parts, style, file)
+
+
+# A cell's scenario, without where a trace lies, and an arm.
+_Key = tuple[str, str]
+
+
+def _measured(results: Results) -> dict[_Key, Cell]:
+    """Return the cell of each arm that has a time."""
+    return {
+        (_identity(cell.scenario), arm): cell
+        for cell in summarise(results).cells
+        for arm in cell.seconds
+    }
+
+
+def _identity(scenario: SteadyDecode | TraceReplay) -> str:
+    values = {name: value for name, value in scenario.to_dict().items() if name != "path"}
+    return f"{scenario.name} {json.dumps(values, sort_keys=True)}"
+
+
+def _process_logs(results: Results) -> dict[tuple[str, str], list[float]]:
+    """Return the logarithm of each process's time by cell and arm."""
+    processes = frame.process_figures(frame.round_medians(frame.samples_frame(results)))
+    return {
+        (cell, arm): np.log(frame.complete_processes(processes, cell, [arm])[arm]).tolist()
+        for cell in processes.index.unique("cell")
+        for arm in processes.columns
+    }
+
+
+def _only(these: Mapping[_Key, Cell], those: Mapping[_Key, Cell]) -> tuple[str, ...]:
+    return tuple(f"{these[key].scenario.name}/{key[1]}" for key in these if key not in those)
+
+
+def _missing(names: Sequence[str], file: str) -> list[str]:
+    return [f"Only in {file}: {', '.join(names)}."] if names else []
+
+
+def _differences(results: Results, baseline: Results) -> list[str]:
+    pairs = zip(_CONDITIONS, _conditions(baseline), _conditions(results), strict=True)
+    words = [f"{name} {before}, now {after}" for name, before, after in pairs if before != after]
+    if not words:
+        return []
+    return [f"Measured under other conditions than the baseline: {'; '.join(words)}."]
+
+
+def _conditions(results: Results) -> tuple[str, ...]:
+    """Return what ``_CONDITIONS`` names."""
+    plan, protocol = results.plan, results.plan.protocol
+    runs = [run.get_metadata() for _, run in results.runs()]
+    pythons = dict.fromkeys(
+        f"{run.get('python_implementation', 'Python')} {run.get('python_version', 'unknown')}"
+        for run in runs
+    )
+    # More than one where a measurement was carried on with after a change.
+    revisions = dict.fromkeys(
+        str(run.get("stepbench_revision", "unknown"))[:12]
+        + (" with local changes" if run.get("stepbench_dirty") else "")
+        for run in runs
+    )
+    return (
+        " and ".join(pythons),
+        plan.provider,
+        " and ".join(revisions),
+        "on" if plan.gc else "off",
+        f"{protocol.processes} x ({protocol.warmups} + {protocol.rounds} x {protocol.samples})",
+        str(plan.seed),
+        "none" if plan.cpu is None else str(plan.cpu),
+    )
+
+
+def _table(comparison: Comparison) -> Table:
+    cells = [change.cell for change in comparison.changes]
+    head, texts = cell_columns([(cell.scenario, cell.requests, cell.tokens) for cell in cells])
+    rows = [
+        (
+            *words,
+            change.arm,
+            format_time(change.before.value),
+            format_time(change.after.value),
+            _ratio(change.ratio),
+        )
+        for words, change in zip(texts, comparison.changes, strict=True)
+    ]
+    columns = (*head, "Arm", "Baseline", "Time", "Ratio (95 % interval)")
+    return Table(columns, tuple(rows))
+
+
+def _ratio(ratio: Estimate) -> str:
+    if is_open(ratio):
+        return f"{ratio.value:.3f} (one process: no interval)"
+    return f"{ratio.value:.3f} ({ratio.low:.3f} to {ratio.high:.3f})"
+
+
+def _json(comparison: Comparison) -> str:
+    """Return one JSON document; times in seconds, null for an interval that there is not."""
+    document = {
+        "file": comparison.file,
+        "baseline": comparison.baseline,
+        "machine": comparison.machine,
+        "cells": [
+            {
+                "cell": change.cell.scenario.name,
+                "scenario": change.cell.scenario.to_dict(),
+                "arm": change.arm,
+                "baseline_seconds": _interval(change.before),
+                "seconds": _interval(change.after),
+                "ratio": _interval(change.ratio),
+            }
+            for change in comparison.changes
+        ],
+        "only_file": comparison.only_file,
+        "only_baseline": comparison.only_baseline,
+        "notes": comparison.notes,
+        "caution": _CAUTION,
+    }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _csv(comparison: Comparison) -> str:
+    rows = []
+    for change in comparison.changes:
+        row: dict[str, Any] = {"cell": change.cell.scenario.name, "arm": change.arm}
+        figures = (change.before, change.after, change.ratio)
+        for name, figure in zip(("baseline_seconds", "seconds", "ratio"), figures, strict=True):
+            value, low, high = _interval(figure).values()
+            row |= {name: value, f"{name}_low": low, f"{name}_high": high}
+        rows.append(row)
+    return pd.DataFrame(rows).to_csv(index=False)
+
+
+def _interval(figure: Estimate) -> dict[str, float | None]:
+    low, high = (None, None) if is_open(figure) else (figure.low, figure.high)
+    return {"value": figure.value, "low": low, "high": high}

@@ -1,0 +1,96 @@
+"""``stepbench doctor``."""
+
+from __future__ import annotations
+
+import platform
+import shlex
+import sys
+from typing import TYPE_CHECKING
+
+import click
+
+from harness.clock import measure_clock
+from harness.doctor import look
+from harness.machine import allowed_cpus, choose_cpu, keep_off, lock_cpu
+from harness.noise_floor import SECONDS, noise_of, run_against_itself
+
+from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
+from .messages import say
+from .metadata import run_metadata
+from .options import chosen_format, format_options, provider_option
+
+if TYPE_CHECKING:
+    from harness.duet import CellResult
+
+
+@click.command()
+@click.option("--cpu", metavar="N", help="Core to look at, or none.  [default: the last allowed]")
+@click.option("--no-run", is_flag=True, help="Look only: leave out the run against itself.")
+@provider_option
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@format_options(("terminal", "markdown", "json"))
+def command(
+    *,
+    cpu: str | None,
+    no_run: bool,
+    provider: str,
+    quiet: bool,
+    style: str | None,
+    as_json: bool,
+) -> int:
+    """Say what this machine is like for measuring, and how noisy.
+
+    Looks at what makes times unsteady, with what to do about it, and changes nothing. Then an arm
+    runs against itself for about ten seconds, which tells the smallest slowdown that `stepbench
+    compare` can find here.
+
+    \b
+    Exit codes: 0 told; 3 the machine is too noisy to tell that slowdown.
+
+    \b
+    Examples:
+      stepbench doctor
+      stepbench doctor --cpu 1 --no-run --json
+    """
+    chosen = chosen_format(style, as_json)
+    core = choose_cpu(cpu)
+    # Before this process keeps off the core that is measured on.
+    findings = look(core, allowed_cpus(), measure_clock())
+    results: list[CellResult] = []
+    code = 0 if no_run else _run(core, provider, results, quiet=quiet)
+    noise = noise_of(results)
+
+    # pandas, which the reports import, takes a quarter of a second.
+    from reports.doctor import write_doctor
+
+    write_doctor(findings, noise, _where(core, provider), chosen, sys.stdout)
+    if code == 0 and noise is not None and noise.is_too_much:
+        return INCONCLUSIVE
+    return code
+
+
+def _run(core: int | None, provider: str, results: list[CellResult], *, quiet: bool) -> int:
+    """Run an arm against itself into ``results``; return the exit code."""
+    if not quiet:
+        say(f"running an arm against itself, about {SECONDS:.0f} s")
+    try:
+        with lock_cpu(core), keep_off(core):
+            for result in run_against_itself(core, provider):
+                results.append(result)
+                if result.failure is not None:
+                    say(result.failure)
+                    return FOUND
+    except KeyboardInterrupt:
+        say("interrupted; what was found follows")
+        return INTERRUPTED
+    return 0
+
+
+def _where(core: int | None, provider: str) -> str:
+    found = run_metadata(core)
+    return (
+        f"stepbench {found['stepbench_version']}, Python {platform.python_version()}, host "
+        f"{platform.node()}, machine {found.get('stepbench_machine', 'unknown')}, "
+        f"{'not pinned' if core is None else f'pinned to core {core}'}; stand-ins: provider "
+        f"{provider}. Repeat with `{shlex.join(['stepbench', *sys.argv[1:]])}`."
+    )
