@@ -30,6 +30,14 @@ def speedup(session: nox.Session) -> None:
 
 
 @nox.session
+def power_study(session: nox.Session) -> None:
+    """Count what the duet and the usual tools find, and their false alarms (1.5 hours)."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "study"))
+    _add_native(session)
+    session.run("python", "benchmarks/power_study.py", *session.posargs)
+
+
+@nox.session
 def tests(session: nox.Session) -> None:
     """Run the tests on the running Python, with coverage."""
     _test(session)

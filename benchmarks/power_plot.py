@@ -1,0 +1,84 @@
+"""The plot of the power study."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+
+from harness.statistics import proportion
+from harness.verdict import Kind
+
+mpl.use("Agg")  # Before pyplot, which would look for a screen.
+
+from matplotlib import pyplot as plt
+from power_file import Record, cells_of, of
+
+# Okabe and Ito's colours, which most people tell apart.
+_BLUE, _ORANGE, _GREEN, _PINK, _GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
+_COLOURS = {
+    Kind.NO_DIFFERENCE: _GREEN,
+    Kind.INCONCLUSIVE: _GREY,
+    Kind.SLOWER: _ORANGE,
+    Kind.FASTER: _PINK,
+}
+
+
+def draw(trials: Sequence[Record], path: Path) -> None:
+    """Draw what was found of each slowdown, and the ratios of the A/A grids, into a file."""
+    figure, (left, right) = plt.subplots(1, 2, figsize=(10, 4.2), layout="constrained")
+    _detections(left, trials)
+    _ratios(right, trials)
+    # Without a date: the same trials give the same file.
+    mpl.rcParams["svg.hashsalt"] = "power study"
+    figure.savefig(path, metadata={"Date": None} if path.suffix == ".svg" else None, dpi=150)
+    plt.close(figure)
+
+
+def _detections(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401
+    labels = ("0.5 %", "1 %", "2 %", "5 %")
+    for place, label in enumerate(labels):
+        cells = cells_of(of(trials, label))
+        if not cells:
+            continue
+        found = sum(cell["kind"] == Kind.SLOWER for cell in cells)
+        share = proportion(found, len(cells))
+        axes.bar(place, share.value, color=_BLUE, width=0.6)
+        axes.errorbar(
+            place,
+            share.value,
+            [[share.value - share.low], [share.high - share.value]],
+            color="black",
+            capsize=4,
+        )
+        axes.annotate(
+            f"{found} of {len(cells)}", (place, 0.03), ha="center", color="white", fontsize=9
+        )
+    axes.set_xticks(range(len(labels)), labels)
+    axes.set(xlabel="injected slowdown", ylabel="share found slower", ylim=(0, 1.05))
+    axes.set_title("Found, in v2-64x2048 (threshold 0.5 %)", fontsize=10)
+
+
+def _ratios(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401
+    cells = cells_of(of(trials, "a/a grid"))
+    names = list(dict.fromkeys(cell["cell"] for cell in cells))
+    for kind, colour in _COLOURS.items():
+        own = [cell for cell in cells if cell["kind"] == kind]
+        axes.plot(
+            [100 * (cell["ratio"]["value"] - 1) for cell in own],
+            [names.index(cell["cell"]) for cell in own],
+            "o",
+            color=colour,
+            markersize=4,
+            alpha=0.6,
+            label=f"{kind}: {len(own)}",
+        )
+    for edge in (-0.5, 0.5):
+        axes.axvline(edge, color="black", linestyle="--", linewidth=0.8)
+    axes.set_yticks(range(len(names)), names)
+    axes.invert_yaxis()
+    axes.set(xlabel="ratio of the same arm to itself - 1, %")
+    axes.set_title("A/A runs by verdict; dashed: the threshold", fontsize=10)
+    axes.legend(fontsize=8, loc="lower right")

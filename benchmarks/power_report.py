@@ -1,0 +1,264 @@
+"""The report of the power study: tables in Markdown, and a plot."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import random
+import statistics
+from collections import Counter
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+from power_file import Record, cells_of, of
+from power_report_peers import peers_section
+from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
+
+from harness.duet import Duet, compare_cell
+from harness.loading import find_source
+from harness.verdict import Kind, Process
+from scenarios.catalogue import find_scenarios
+from scenarios.errors import NoBaselineError
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+_RESAMPLED_GRIDS = 500
+_SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
+
+
+def write_report(trials: Sequence[Record], path: Path) -> str:
+    """Write the report and the plot of trials beside their file; return the report.
+
+    Raises:
+        NoBaselineError: there are no trials.
+    """
+    if not trials:
+        raise NoBaselineError(f"{path}: there are no trials to report")
+    from power_plot import draw  # Which needs matplotlib.
+
+    plot = path.with_suffix(".svg")
+    draw(trials, plot)
+    text = render(trials, plot.name)
+    path.with_suffix(".md").write_text(text, encoding="utf-8")
+    return text
+
+
+def render(trials: Sequence[Record], plot: str) -> str:
+    """Return the report as Markdown.
+
+    Args:
+        trials: all that is known.
+        plot: the name of the plot's file.
+    """
+    parts = ["# Power study", _setting(trials), f"![Detections and A/A ratios]({plot})"]
+    sections = (
+        ("False alarms", _false_alarms),
+        ("Injected slowdowns", _slowdowns),
+        ("Cell by cell", _cells),
+        ("Beside a process that keeps a core busy", _hogs),
+        ("The usual tools on the same arms", peers_section),
+        ("Position", _positions),
+        ("Resampled, not run", _resampled),
+    )
+    for title, section in sections:
+        text = section(trials)
+        parts.append(f"## {title}\n\n{text or 'No trials yet.'}")
+    return "\n\n".join(parts) + "\n"
+
+
+def _setting(trials: Sequence[Record]) -> str:
+    dates = sorted(trial["date"][:10] for trial in trials)
+    revisions = sorted({str(trial["revision"])[:12] for trial in trials})
+    hours = sum(trial["seconds"] for trial in trials) / 3600
+    first = trials[-1]
+    dirty = " with local changes" if any(trial["dirty"] for trial in trials) else ""
+    return (
+        f"{len(trials)} trials of {hours:.1f} hours in all, {dates[0]} to {dates[-1]}; machine "
+        f"`{first['machine']}`: {first['processor']}, {first['cores']} cores allowed, Python "
+        f"{first['python']}; stepbench revision {', '.join(revisions)}{dirty}; stand-ins: provider "
+        f"{first['provider']}; {first['budget']:g} s a cell. Made by `python "
+        "benchmarks/power_study.py`, which adds to them when it is called again. The arm is "
+        "`incremental`. A slowed arm is the same source with a wait after each call, of that share "
+        "of the call's own time; the arm it is held against has the same lines with a share of 0. "
+        "All verdicts are those of a grid of twelve cells: a difference is claimed "
+        "at a confidence of 1 - 5 % / 12. "
+        "Intervals of shares are exact ones (Clopper and Pearson), 95 %."
+    )
+
+
+def _false_alarms(trials: Sequence[Record]) -> str:
+    grids = of(trials, "a/a grid")
+    if not grids:
+        return ""
+    cells = cells_of(grids)
+    kinds = Counter(cell["kind"] for cell in cells)
+    alarms = sum(any(is_alarm(cell) for cell in grid["cells"]) for grid in grids)
+    codes = Counter(grid["exit_code"] for grid in grids)
+    took = [cell["took"] for cell in cells]
+    rows = [
+        ("grids of 12 cells", count(alarms, len(grids))),
+        ("cells", count(sum(map(is_alarm, cells)), len(cells))),
+    ]
+    told = ", ".join(f"{number} times {kind}" for kind, number in kinds.most_common())
+    ended = ", ".join(f"{number} with {code}" for code, number in sorted(codes.items()))
+    return (
+        f"{table(('A/A', 'False alarms'), rows)}\n\nOf the cells: {told}. The command ended "
+        f"{ended} (0 no difference, 3 inconclusive). A cell took {seconds(took)}."
+    )
+
+
+def _slowdowns(trials: Sequence[Record]) -> str:
+    rows = []
+    for label in _SLOWDOWNS:
+        cells = cells_of(of(trials, label))
+        if cells:
+            rows.append((label, *_kinds(cells), seconds([cell["took"] for cell in cells])))
+    head = ("Slowdown", "Slower", "Inconclusive", "No difference", "Faster", "A cell took")
+    words = "In the cell v2-64x2048. The threshold is 0.5 %: of a slowdown that lies on it nothing "
+    return f"{table(head, rows)}\n\n{words}should be said." if rows else ""
+
+
+def _cells(trials: Sequence[Record]) -> str:
+    same, slowed = by_cell(of(trials, "a/a grid")), by_cell(of(trials, "1 % in each cell"))
+    rows = []
+    for name, cells in same.items():
+        kinds = Counter(cell["kind"] for cell in cells)
+        effects = [effect for cell in cells for effect in cell["effects"]]
+        found = slowed.get(name, [])
+        slower = sum(cell["kind"] == Kind.SLOWER for cell in found)
+        detectable = statistics.median(cell["detectable"] for cell in cells)
+        rows.append(
+            (
+                name,
+                f"{kinds[Kind.NO_DIFFERENCE]} / {kinds[Kind.INCONCLUSIVE]} / "
+                f"{kinds[Kind.SLOWER] + kinds[Kind.FASTER]}",
+                f"{statistics.stdev(effects):.2%}" if len(effects) > 1 else "-",
+                ratio(mean(effects)),
+                f"{detectable:.2%}",
+                f"{slower} of {len(found)}" if found else "-",
+                seconds([cell["took"] for cell in cells]),
+            )
+        )
+    head = (
+        "Cell",
+        "A/A: none / open / alarm",
+        "Noise of a process",
+        "Mean A/A ratio",
+        "Detectable",
+        "1 % found",
+        "An A/A cell took",
+    )
+    words = (
+        "Noise is the standard deviation of what a process says. Detectable is the median of what "
+        "the A/A runs said of themselves."
+    )
+    return f"{table(head, rows)}\n\n{words}" if rows else ""
+
+
+def _hogs(trials: Sequence[Record]) -> str:
+    rows = []
+    for label, wrong in (("a/a", (Kind.SLOWER, Kind.FASTER)), ("1 %", ("faster", "no difference"))):
+        cells = cells_of(of(trials, f"{label} beside a hog"))
+        if cells:
+            bad = sum(cell["kind"] in wrong for cell in cells)
+            rows.append((label, count(bad, len(cells)), *_kinds(cells)))
+    head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
+    words = (
+        "In all twelve cells; in every other trial the hog is pinned to the core that is measured "
+        "on."
+    )
+    return f"{table(head, rows)}\n\n{words}" if rows else ""
+
+
+def _positions(trials: Sequence[Record]) -> str:
+    cells = cells_of(of(trials, "a/a grid"))
+    if not cells:
+        return ""
+
+    def processes(name: str) -> list[Any]:
+        return [value for cell in cells for value in cell[name]]
+
+    effects, imported = processes("effects"), processes("imported_first")
+    places = processes("by_place")
+    groups = {
+        "all": effects,
+        "first arm imported before the second": list(itertools.compress(effects, imported)),
+        "second arm imported before the first": [
+            effect for effect, first in zip(effects, imported, strict=True) if not first
+        ],
+        "the control against the first arm": processes("controls"),
+        "iterations in which the first arm ran first": [p[0] for p in places if p[0] is not None],
+        "iterations in which the second arm ran first": [p[1] for p in places if p[1] is not None],
+    }
+    rows = [
+        (name, f"{len(values)}", ratio(mean(values))) for name, values in groups.items() if values
+    ]
+    words = (
+        "Ratio of the same arm to itself, over the processes of all A/A grids. The last two lines "
+        "are what a place in the iteration is worth; the order is random, so that it cancels."
+    )
+    return f"{table(('Processes', 'Number', 'Mean A/A ratio'), rows)}\n\n{words}"
+
+
+def _resampled(trials: Sequence[Record]) -> str:
+    """Grids made of processes that are drawn from the live A/A grids, with replacement."""
+    cells = by_cell(of(trials, "a/a grid"))
+    scenarios = find_scenarios("grid")
+    if set(cells) != {scenario.name for scenario in scenarios}:
+        return ""
+    source = find_source("incremental")
+    duet = Duet(source, source, tuple(scenarios), seconds=trials[-1]["budget"])
+    rng = random.Random(0)
+    rows = []
+    for label, shift in (("A/A", 0.0), ("1 %", math.log1p(0.01))):
+        kinds: Counter[str] = Counter()
+        grids = 0
+        for _ in range(_RESAMPLED_GRIDS):
+            found = [
+                _draw_cell(duet, scenario, cells[scenario.name], shift, rng)
+                for scenario in scenarios
+            ]
+            kinds.update(found)
+            grids += any(kind in (Kind.SLOWER, Kind.FASTER) for kind in found)
+        share = [f"{kinds[kind] / kinds.total():.2%}" for kind in Kind]
+        rows.append((label, count(grids, _RESAMPLED_GRIDS), *share))
+    head = ("Slowdown", "Grids with a difference", *(f"Cells: {kind}" for kind in Kind))
+    words = (
+        f"{_RESAMPLED_GRIDS} grids of processes drawn from those of the live A/A grids, cell by "
+        "cell; for the slowdown each effect is moved by it. It shows what the rule does with this "
+        "noise, not what the machine does at another time."
+    )
+    return f"{table(head, rows)}\n\n{words}"
+
+
+def _draw_cell(
+    duet: Duet,
+    scenario: SteadyDecode | TraceReplay,
+    cells: Sequence[Record],
+    shift: float,
+    rng: random.Random,
+) -> Kind:
+    drawn = [
+        Process(effect + shift, control, share, (1.0, 1.0, 1.0))
+        for cell in cells
+        for effect, control, share in zip(
+            cell["effects"], cell["controls"], cell["cpu_shares"], strict=True
+        )
+    ]
+    cost = sum(cell["took"] for cell in cells) / len(drawn)
+    spent = itertools.count()
+    ticks = 0.0
+
+    def draw() -> Process:
+        nonlocal ticks
+        ticks = next(spent) * cost + cost
+        return rng.choice(drawn)
+
+    return compare_cell(duet, scenario, draw=draw, clock=lambda: ticks).verdict.kind
+
+
+def _kinds(cells: Sequence[Record]) -> list[str]:
+    kinds = Counter(cell["kind"] for cell in cells)
+    order = (Kind.SLOWER, Kind.INCONCLUSIVE, Kind.NO_DIFFERENCE, Kind.FASTER)
+    first, *others = order
+    return [count(kinds[first], len(cells)), *(f"{kinds[kind]}" for kind in others)]

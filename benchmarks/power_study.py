@@ -1,0 +1,177 @@
+"""What the duet finds on this machine and how often it cries wolf, and what its peers do.
+
+Live trials, a line of JSON each, that are added to a file: interrupted or started again, the study
+goes on where it was, so that it can grow over days. Then the report and the plot are written from
+all trials in the file. Nothing else should run meanwhile.
+
+A round is a grid of twelve cells with the same arm on both sides, through ``stepbench compare``;
+some slowdowns of 0.5 to 5 %; the same beside a process that keeps a core busy; and the peers on the
+same arms. All parts are spread over the whole time.
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import sys
+import time
+from collections.abc import Callable, Sequence
+from datetime import datetime
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+import click
+import peers
+from power_file import Record, add_line, load_trials
+from power_report import write_report
+from power_trials import Setting, each_cell, grid, hogged, peer, slowdown
+
+from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
+from harness.machine import allowed_cpus, choose_cpu, lock_file
+from scenarios.errors import InputError, NoBaselineError, WorkerError
+from stepbench.metadata import run_metadata
+from stepbench.options import check_provider
+
+DOCS = Path(__file__).resolve().parent.parent / "docs"
+
+# Name -> (trials a round, what runs one).
+PARTS: dict[str, tuple[float, Callable[[Setting, int], Record]]] = {
+    "a/a grid": (1, grid),
+    "1 %": (2.5, partial(slowdown, share=0.01)),
+    "0.5 %": (1, partial(slowdown, share=0.005)),
+    "2 %": (1, partial(slowdown, share=0.02)),
+    "5 %": (1, partial(slowdown, share=0.05)),
+    "1 % in each cell": (2.4, partial(each_cell, share=0.01)),
+    "a/a beside a hog": (1, partial(hogged, share=0.0)),
+    "1 % beside a hog": (0.5, partial(hogged, share=0.01)),
+    **{
+        f"{name}: {label}": (rate, partial(peer, name=name, share=share))
+        for name in peers.PEERS
+        for label, rate, share in (("a/a", 0.5, 0.0), ("1 %", 0.5, 0.01), ("5 %", 0.25, 0.05))
+    },
+}
+
+
+def schedule(rounds: int) -> list[tuple[str, int]]:
+    """Return which part's which trial comes when: each part evenly over the whole study."""
+    places = []
+    for order, (part, (rate, _)) in enumerate(PARTS.items()):
+        total = round(rate * rounds)
+        places += [((index + 0.5) / total, order, part, index) for index in range(total)]
+    return [(part, index) for _, _, part, index in sorted(places)]
+
+
+def check_machine(trials: Sequence[Record], machine: str) -> None:
+    """Raise NoBaselineError if a trial was made on another machine than this one."""
+    if any(trial["machine"] != machine for trial in trials):
+        raise NoBaselineError(
+            "the file holds trials of another machine: give this one a file of its own (--trials)"
+        )
+
+
+def run_trials(
+    path: Path, rounds: int, setting: Setting, only: Sequence[str], until: float
+) -> None:
+    """Run what is still missing of so many rounds, until a monotonic time is reached."""
+    run = _describe(setting)
+    trials = load_trials(path, PARTS)
+    check_machine(trials, run["machine"])
+    done = {(trial["part"], trial["index"]) for trial in trials}
+    plan = [one for one in schedule(rounds) if not only or one[0] in only]
+    missing = [one for one in plan if one not in done and not absent(one[0])]
+    if missing:
+        add_line(path, run)
+    for number, (part, index) in enumerate(missing, 1):
+        if time.monotonic() > until:
+            setting.progress(f"out of time: {len(missing) - number + 1} trials are missing")
+            return
+        began, load = time.monotonic(), os.getloadavg()[0]
+        try:
+            found = PARTS[part][1](setting, index)
+        except WorkerError as error:  # The next call of the study tries it again.
+            setting.progress(f"{number}/{len(missing)} {part} {index}: {error}")
+            continue
+        spent = round(time.monotonic() - began, 2)
+        trial = {"part": part, "index": index, "seconds": spent, "load": round(load, 2), **found}
+        add_line(path, trial)
+        setting.progress(f"{number}/{len(missing)} {part} {index}: {_told(trial)}")
+
+
+def _describe(setting: Setting) -> dict[str, Any]:
+    metadata = run_metadata(setting.cpu)
+    return {
+        "machine": metadata.get(DIGEST, UNKNOWN),
+        "processor": machine_fields()["cpu_model_name"],
+        "cores": len(allowed_cpus()),
+        "cpu": setting.cpu,
+        "python": platform.python_version(),
+        "provider": setting.provider,
+        "budget": setting.seconds,
+        "revision": metadata.get("stepbench_revision", "unknown"),
+        "dirty": bool(metadata.get("stepbench_dirty")),
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+    }
+
+
+def absent(part: str) -> str | None:
+    """Return why a part cannot be run here; None if it can."""
+    name = part.partition(":")[0]
+    return peers.absent(name) if name in peers.PEERS else None
+
+
+def _told(trial: Record) -> str:
+    if "peers" in trial:
+        alarms = [one["peer"] for one in trial["peers"] if one["alarm"]]
+        return f"alarm from {', '.join(alarms)}" if alarms else "no alarm"
+    kinds = [cell["kind"] for cell in trial["cells"]]
+    words = ", ".join(f"{kinds.count(kind)} {kind}" for kind in dict.fromkeys(kinds))
+    return f"{words}; {trial['seconds']:.0f} s"
+
+
+@click.command(help=__doc__)
+@click.option("--rounds", type=click.IntRange(1), default=40, show_default=True)
+@click.option("--minutes", type=click.FloatRange(0), help="Stop before the first trial after that.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True)
+@click.option("--only", multiple=True, type=click.Choice(list(PARTS)), help="Only this part.")
+@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@click.option("--provider", default="auto", show_default=True, help="Where the stand-ins are from.")
+@click.option(
+    "--trials",
+    type=click.Path(path_type=Path, dir_okay=False),
+    default=DOCS / "power-study.jsonl",
+    help="File of the trials; report and plot lie beside it.  [default: docs/power-study.jsonl]",
+)
+@click.option("--report-only", is_flag=True, help="Run nothing: write the report and the plot.")
+def main(**options: Any) -> None:  # noqa: ANN401
+    """Run the study."""
+    path: Path = options["trials"]
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        with lock_file(path):
+            if not options["report_only"]:
+                setting = Setting(
+                    choose_cpu(options["cpu"]),
+                    check_provider(options["provider"]),
+                    options["seconds"],
+                    lambda words: click.echo(words, err=True),
+                )
+                minutes = options["minutes"]
+                until = float("inf") if minutes is None else time.monotonic() + 60 * minutes
+                for name in peers.PEERS:
+                    if reason := peers.absent(name):
+                        setting.progress(reason)
+                try:
+                    run_trials(path, options["rounds"], setting, options["only"], until)
+                except KeyboardInterrupt:
+                    click.echo("interrupted; the same command goes on from here", err=True)
+                    sys.exit(130)
+            click.echo(write_report(load_trials(path, PARTS), path))
+    except (InputError, NoBaselineError, WorkerError) as error:
+        click.echo(f"power_study: error: {error}", err=True)
+        code = {InputError: 2, NoBaselineError: 4, WorkerError: 1}
+        sys.exit(next(value for kind, value in code.items() if isinstance(error, kind)))
+
+
+if __name__ == "__main__":
+    main()

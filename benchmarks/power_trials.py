@@ -1,0 +1,206 @@
+"""The trials of the power study: each runs something live and returns what is kept of it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import math
+import os
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+import peers
+from peers_trial import Trial
+from power_file import Record
+
+from harness.duet import Duet, compare_cell
+from harness.duet_file import cell_document
+from harness.loading import find_source
+from harness.machine import keep_off, lock_cpu
+from scenarios.catalogue import find_scenarios
+from scenarios.errors import WorkerError
+
+ARM = "incremental"
+SCENARIO = "grid"
+# The cell of the trials that are not made in all of them.
+CELL = "v2-64x2048"
+
+# Appended to the arm's source. The same text on both sides, so that only the share differs.
+_SLOWED = """
+
+from time import perf_counter as _clock
+
+_SHARE = {share}
+_Arm = KvCacheConnectorSchedulerOutputManager
+
+
+class KvCacheConnectorSchedulerOutputManager(_Arm):
+    def build_scheduler_output(self, *arguments):
+        began = _clock()
+        output = super().build_scheduler_output(*arguments)
+        end = began + (_clock() - began) * (1 + _SHARE)
+        while _clock() < end:
+            pass
+        return output
+"""
+
+_HOG = "while True: pass"
+
+
+@dataclass(frozen=True)
+class Setting:
+    """Where and how long the trials run.
+
+    Attributes:
+        cpu: the core that is measured on; None for no pinning.
+        provider: where the stand-ins come from.
+        seconds: time budget of a cell, and of a trial of a peer.
+        progress: called with what is being done.
+    """
+
+    cpu: int | None
+    provider: str
+    seconds: float
+    progress: Callable[[str], None]
+
+
+def slowed_arm(share: float) -> str:
+    """Return the source of the arm whose calls take longer by this share of each call's time."""
+    return find_source(ARM).text + _SLOWED.format(share=share)
+
+
+def grid(setting: Setting, index: int) -> Record:
+    """Run the command that users run, on all cells, with the same arm on both sides."""
+    with tempfile.TemporaryDirectory() as folder:
+        file = Path(folder, "duet.json")
+        code = "from stepbench.cli import main; main()"
+        command = [sys.executable, "-P", "-c", code, "compare", ARM, ARM, "--scenario", SCENARIO]
+        command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{index}", "--quiet"]
+        command += ["--provider", setting.provider, "--output", str(file), "--json"]
+        command += ["--cpu", "none" if setting.cpu is None else f"{setting.cpu}"]
+        ran = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        if not file.exists():
+            raise WorkerError(f"stepbench compare ended with {ran.returncode} and no samples")
+        cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    return {"exit_code": ran.returncode, "cells": [_kept(cell) for cell in cells]}
+
+
+def slowdown(setting: Setting, index: int, share: float, cell: str = CELL) -> Record:
+    """Compare the arm with itself slowed by a share, in one cell, as if it were one of the grid."""
+    with tempfile.TemporaryDirectory() as folder, lock_cpu(setting.cpu), keep_off(setting.cpu):
+        a, b = (find_source(spec) for spec in slowed_specs(Path(folder), share))
+        return _compare(setting, index, a, b, cell)
+
+
+def each_cell(setting: Setting, index: int, share: float) -> Record:
+    """Do the same in one cell of the grid after the other."""
+    cells = [scenario.name for scenario in find_scenarios(SCENARIO)]
+    return slowdown(setting, index, share, cells[index % len(cells)])
+
+
+def hogged(setting: Setting, index: int, share: float) -> Record:
+    """Do the same while another process keeps a core busy.
+
+    In every other trial that is the core measured on, in the rest any one.
+    """
+    with _hog(setting.cpu if index % 2 else None):
+        # Two trials a cell, one with each kind of hog.
+        return each_cell(setting, index // 2, share)
+
+
+def peer(setting: Setting, _index: int, name: str, share: float) -> Record:
+    """Ask a peer whether the arm slowed by a share is slower."""
+    with tempfile.TemporaryDirectory() as folder, lock_cpu(setting.cpu), keep_off(setting.cpu):
+        a, b = slowed_specs(Path(folder), share)
+        trial = Trial(CELL, a, b, setting.seconds, setting.cpu, Path(folder))
+        found = peers.PEERS[name](trial)
+    return {"peers": [asdict(one) for one in found]}  # One tool, read by several rules.
+
+
+def slowed_specs(folder: Path, share: float) -> tuple[str, str]:
+    """Write the arm as it is and slowed by a share; return how they are named."""
+    files = [(folder / "as_it_is.py", 0.0), (folder / "slowed.py", share)]
+    for file, own in files:
+        file.write_text(slowed_arm(own), encoding="utf-8")
+    return f"file:{files[0][0]}", f"file:{files[1][0]}"
+
+
+def _compare(setting: Setting, index: int, a: Any, b: Any, cell: str) -> Record:  # noqa: ANN401
+    scenarios = find_scenarios(SCENARIO)
+    scenario = next(one for one in scenarios if one.name == cell)
+    duet = Duet(
+        a,
+        b,
+        (scenario,),
+        seconds=setting.seconds,
+        seed=index,
+        cpu=setting.cpu,
+        provider=setting.provider,
+        comparisons=len(scenarios),
+    )
+    result = compare_cell(duet, scenario)
+    if result.failure is not None:
+        raise WorkerError(result.failure)
+    return {"cells": [_kept(cell_document(result))]}
+
+
+def _kept(cell: Mapping[str, Any]) -> Record:
+    """Return what is kept of a cell: its verdict, and what each process says."""
+    verdict = cell["verdict"]
+    processes = [*cell["first_run"], *cell["second_run"]]
+    scenario = cell["scenario"]
+    return {
+        "cell": f"{scenario['manager']}-{scenario['requests']}x{scenario['tokens']}",
+        "kind": verdict["kind"],
+        "reason": verdict["reason"],
+        "ratio": verdict["ratio"],
+        "detectable": verdict["detectable"],
+        "took": round(cell["took"], 3),
+        "first": len(cell["first_run"]),
+        "effects": [_short(process["effect"]) for process in processes],
+        "controls": [_short(process["control"]) for process in processes],
+        "cpu_shares": [round(process["cpu_share"], 3) for process in processes],
+        # Whether the first arm was imported before the second.
+        "imported_first": [order.index(0) < order.index(1) for order in cell["imports"]],
+        "by_place": [
+            _by_place(samples, orders)
+            for samples, orders in zip(cell["samples"], cell["orders"], strict=True)
+        ],
+    }
+
+
+def _by_place(
+    samples: Sequence[Sequence[float]], orders: Sequence[Sequence[int]]
+) -> list[float | None]:
+    """Return the median log ratio of the iterations in which the first arm ran before the second.
+
+    And that of the others; None where there are none.
+    """
+    found: tuple[list[float], list[float]] = ([], [])
+    for a, b, order in zip(samples[0], samples[1], orders, strict=True):
+        found[order.index(0) > order.index(1)].append(math.log(b / a))
+    return [_short(statistics.median(ratios)) if ratios else None for ratios in found]
+
+
+def _short(value: float) -> float:
+    return round(value, 6)
+
+
+@contextlib.contextmanager
+def _hog(cpu: int | None) -> Iterator[None]:
+    """Keep a core busy meanwhile: this one, or any."""
+    allowed = os.sched_getaffinity(0) if cpu is None else {cpu}
+    with subprocess.Popen([sys.executable, "-S", "-c", _HOG]) as process:
+        try:
+            os.sched_setaffinity(process.pid, allowed)
+            time.sleep(0.2)  # Until it is busy.
+            yield
+        finally:
+            process.kill()
