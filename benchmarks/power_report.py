@@ -197,7 +197,7 @@ def _positions(trials: Sequence[Record]) -> str:
         "Ratio of the same arm to itself, over the processes of all A/A grids. The last two lines "
         "are what a place in the iteration is worth; the order is random, so that it cancels."
     )
-    return f"{table(('Processes', 'Number', 'Mean A/A ratio'), rows)}\n\n{words}"
+    return f"{table(('Position', 'Processes', 'Mean A/A ratio'), rows)}\n\n{words}"
 
 
 def _resampled(trials: Sequence[Record]) -> str:

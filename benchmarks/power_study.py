@@ -62,12 +62,15 @@ def schedule(rounds: int) -> list[tuple[str, int]]:
     return [(part, index) for _, _, part, index in sorted(places)]
 
 
-def check_machine(trials: Sequence[Record], machine: str) -> None:
-    """Raise NoBaselineError if a trial was made on another machine than this one."""
-    if any(trial["machine"] != machine for trial in trials):
-        raise NoBaselineError(
-            "the file holds trials of another machine: give this one a file of its own (--trials)"
-        )
+def check_same(trials: Sequence[Record], run: Record) -> None:
+    """Raise NoBaselineError if a trial was made on another machine than a run, or differently."""
+    for name in ("machine", "python", "provider", "budget"):
+        others = {trial[name] for trial in trials} - {run[name]}
+        if others:
+            raise NoBaselineError(
+                f"the file holds trials of another {name}, {others.pop()} instead of {run[name]}: "
+                "give these a file of their own (--trials)"
+            )
 
 
 def run_trials(
@@ -76,7 +79,7 @@ def run_trials(
     """Run what is still missing of so many rounds, until a monotonic time is reached."""
     run = _describe(setting)
     trials = load_trials(path, PARTS)
-    check_machine(trials, run["machine"])
+    check_same(trials, run)
     done = {(trial["part"], trial["index"]) for trial in trials}
     plan = [one for one in schedule(rounds) if not only or one[0] in only]
     missing = [one for one in plan if one not in done and not absent(one[0])]

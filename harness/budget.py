@@ -6,7 +6,7 @@ import json
 import math
 import sys
 import tomllib
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -75,11 +75,18 @@ def load_budget(path: Path) -> Budget:
         NoBaselineError: there is no such file, so there is nothing to compare with.
     """
     try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise NoBaselineError(f"{path}: no such budget file; --update writes one") from None
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return parse_budget(text, f"{path}")
+
+
+def parse_budget(text: str, path: str) -> Budget:
+    """Return the budgets of the text of a file. Raises InputError if it is no budget file."""
+    try:
+        values = tomllib.loads(text)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: not a TOML file: {error}") from None
     seed = values.pop("seed", None)
@@ -164,6 +171,20 @@ def update(budget: Budget | None, works: Sequence[Work], seed: int, *, whole: bo
     return Budget(seed, cells)
 
 
+def is_counted(budget: Budget, works: Sequence[Work]) -> bool:
+    """Return whether a budget holds for this Python just what an update with ``works`` writes."""
+    return update(budget, works, budget.seed, whole=True) == budget
+
+
+def other_pythons(one: Budget, other: Budget) -> list[str]:
+    """Return the Python versions, without this one, whose figures are not the same in both."""
+    return [
+        version
+        for version in sorted(_pythons(one) | _pythons(other))
+        if version != PYTHON and _of_python(one, version) != _of_python(other, version)
+    ]
+
+
 def check_seed(budget: Budget, seed: int) -> None:
     """Raise InputError unless a budget was counted with ``seed``."""
     if budget.seed != seed:
@@ -203,6 +224,27 @@ def _is_figure(value: object) -> bool:
 def _limit(figures: Mapping[str, float | dict[str, float]], figure: str) -> float | None:
     value = figures.get(figure)
     return value.get(PYTHON) if isinstance(value, dict) else value
+
+
+def _pythons(budget: Budget) -> set[str]:
+    return {version for *_, versions in _by_python(budget) for version in versions}
+
+
+def _of_python(budget: Budget, version: str) -> dict[tuple[str, str, str], float]:
+    return {
+        (cell, arm, figure): versions[version]
+        for cell, arm, figure, versions in _by_python(budget)
+        if version in versions
+    }
+
+
+def _by_python(budget: Budget) -> Iterator[tuple[str, str, str, dict[str, float]]]:
+    """Yield cell, arm and name of each figure that depends on the Python version, and it."""
+    for cell, arms in budget.cells.items():
+        for arm, figures in arms.items():
+            for figure, value in figures.items():
+                if isinstance(value, dict):
+                    yield cell, arm, figure, value
 
 
 def _key(text: str) -> str:

@@ -6,7 +6,6 @@ import contextlib
 import functools
 import gc
 import pickle
-import tracemalloc
 from collections import Counter
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
@@ -34,6 +33,7 @@ from stubs.counting import (
 from .arms import FLOOR, SchedulerOutputManager, create_arm
 from .bytecodes import counting_bytecodes
 from .processes import spread
+from .retained import retained_bytes
 
 Workload = SteadyDecodeWorkload | TraceReplayWorkload
 
@@ -124,7 +124,8 @@ def count_work(
             crossings, bytecodes, output = _counted_call(built[work.arm], workload)
             if iteration:
                 _add(work, workload, crossings, bytecodes, output)
-    for name, retained in _retained_bytes(scenario, arms, seed).items():
+    makes = {name: functools.partial(create_arm, name) for name in arms if name != FLOOR}
+    for name, retained in retained_bytes(makes, scenario, seed).items():
         work = works[arms.index(name)]
         # A state and no flow: as much in each iteration.
         work.totals["retained_bytes"] = retained * work.iterations
@@ -137,6 +138,7 @@ def count_cells(
     seed: int = 0,
     *,
     jobs: int = 1,
+    limit: float | None = None,
     progress: Callable[[int], None] = lambda _count: None,
 ) -> list[Work]:
     """Return what ``count_work`` returns for each cell, one after the other.
@@ -146,13 +148,22 @@ def count_cells(
         arms: as for ``count_work``.
         seed: as for ``count_work``.
         jobs: processes to use.
+        limit: seconds that a cell may take. With it all is counted in other processes.
         progress: called with the number of cells done since the last call.
+
+    Raises:
+        WorkerError: a process died or hung.
     """
     works = []
-    for cell in spread(count_work, [(scenario, arms, seed) for scenario in scenarios], jobs):
+    cells = [(scenario, arms, seed) for scenario in scenarios]
+    for cell in spread(count_work, cells, jobs, limit=limit, describe=_cell):
         works += cell
         progress(1)
     return works
+
+
+def _cell(scenario: SteadyDecode | TraceReplay, _arms: Sequence[str], _seed: int) -> str:
+    return f"cell {scenario.name}"
 
 
 def _counted_call(
@@ -236,62 +247,3 @@ def _own_objects(output: SchedulerOutput, crossings: Crossings) -> int:
             if values is not None:
                 own.add(id(values))
     return len(own - known)
-
-
-def _retained_bytes(
-    scenario: SteadyDecode | TraceReplay, arms: Sequence[str], seed: int
-) -> dict[str, int]:
-    """Return the bytes of Python memory that each arm keeps after two reports.
-
-    What an arm keeps is what is freed when it goes, so nothing that others keep is taken for its.
-    """
-    names = [name for name in arms if name != FLOOR]
-    workload = create_workload(scenario, 2, f"{seed}")
-    _settle(names, scenario)
-    gc.collect()  # What waits in a free list would be kept by an arm unseen.
-    tracemalloc.start()
-    try:
-        built = {name: create_arm(name) for name in names}
-        for _ in range(2):
-            workload.advance()
-            gc.collect()  # An arm may not keep what waits in a free list, unseen.
-            for name in names:
-                built[name].build_scheduler_output(
-                    workload.batch, workload.async_requests, workload.manager
-                )
-                gc.collect()  # Nor may the next one keep what this one left there.
-        # The first reading is itself an object that the second one sees. Taken twice, since code
-        # that runs for the first time leaves something behind.
-        for _ in range(2):
-            reading = _freed_by(_nothing)
-        return {name: _freed_by(functools.partial(built.pop, name)) - reading for name in names}
-    finally:
-        tracemalloc.stop()
-
-
-def _nothing() -> None:
-    """Free nothing."""
-
-
-def _settle(arms: Sequence[str], scenario: SteadyDecode | TraceReplay) -> None:
-    """Bring the arms' classes to where one more instance is of the size that the last one was.
-
-    CPython makes room for 30 attributes in the first instance of a class, and for one less in each
-    that follows, down to what is used.
-    """
-    workload = create_workload(SteadyDecode(requests=1, tokens=1, manager=scenario.manager), 1, "")
-    workload.advance()
-    for name in arms:
-        for _ in range(32):
-            create_arm(name).build_scheduler_output(
-                workload.batch, workload.async_requests, workload.manager
-            )
-
-
-def _freed_by(action: Callable[[], object]) -> int:
-    """Return how many traced bytes ``action`` frees."""
-    gc.collect()
-    before, _ = tracemalloc.get_traced_memory()
-    action()
-    gc.collect()
-    return before - tracemalloc.get_traced_memory()[0]

@@ -7,22 +7,18 @@ from dataclasses import replace
 from pathlib import Path
 
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, NoBaselineError
+from scenarios.errors import InputError, NoBaselineError, WorkerError
 
 from .arms import FLOOR, REFERENCE, check_arms
-from .budget import check, load_budget
 from .counting import Work, count_cells
 from .duet import CellResult, Duet, compare_cell
 from .gate import GateConfig, Outcome, Step, check_patterns
-from .growth import growth
+from .gate_work import growing, work
 from .loading import ArmOfSource, find_source
 from .machine import keep_off
 from .revision import ROOT, git
 from .verdict import Kind
 from .verification import Contest, Verification, play_briefly, verify
-
-# Figures whose growth with the context the gate bounds: work, and not memory.
-_GROWING = ("native_calls", "tokens", "page_indices", "objects", "bytecodes")
 
 # What the modules of two revisions of an arm have in common.
 _SHARED = ("connector/data.py", "connector/interfaces.py", "connector/log.py")
@@ -40,15 +36,20 @@ def run_gate(
     *,
     cpu: int | None,
     jobs: int,
+    limit: float | None,
     describe: Callable[[Verification], str],
     progress: Callable[[str], None],
 ) -> Iterator[Step]:
-    """Yield what each step found, cheapest first; after arms that differ nothing is timed.
+    """Yield what each step found, cheapest first.
+
+    After arms that differ nothing is timed, nor after an arm that breaks or hangs.
 
     Args:
         config: what to check.
         cpu: the core to time on; None for no pinning.
         jobs: processes for what is not timed.
+        limit: seconds without any result after which one of them counts as hanging. With it all of
+            the arms' code runs in processes of its own; None for no limit.
         describe: says in Markdown what a verification found.
         progress: called with what is being done.
 
@@ -68,16 +69,18 @@ def run_gate(
         yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
         return
     progress("equivalence")
-    step = equivalence(config, jobs, describe)
+    step = equivalence(config, jobs, limit, describe)
     yield step
     if step.outcome is Outcome.FOUND:
         return
     progress("exact work")
     try:
-        arms = (*config.arms, FLOOR)  # Which is no arm, but has its budget as well.
-        works = count_cells(find_scenarios(config.scenario), arms, jobs=jobs)
+        works = count_all(config, jobs, limit)
     except InputError as error:
         yield Step("exact work", Outcome.NOTHING_TO_COMPARE, str(error))
+        return
+    except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+        yield broken("exact work", error, config.arms, lambda arm: count_all(config, 1, limit, arm))
         return
     yield work(config, works)
     yield growing(config, works)
@@ -86,81 +89,69 @@ def run_gate(
     with keep_off(cpu):
         for arm in config.arms:
             if arm in changed:
-                yield from timing(config, arm, len(changed) * len(config.cells), cpu, progress)
+                comparisons = len(changed) * len(config.cells)
+                yield from timing(config, arm, comparisons, cpu, limit, progress)
             else:
                 words = f"its source is that of {config.base}: not timed"
                 yield Step(f"time of {arm}", Outcome.PASSED, words)
 
 
-def equivalence(config: GateConfig, jobs: int, describe: Callable[[Verification], str]) -> Step:
+def equivalence(
+    config: GateConfig,
+    jobs: int,
+    limit: float | None,
+    describe: Callable[[Verification], str],
+) -> Step:
     """Play random runs to the arms."""
+
+    def play(arms: Sequence[str], jobs: int) -> Verification:
+        return verify(Contest.of(arms), range(config.runs), 0, jobs=jobs, limit=limit)
+
     name = "equivalence"
     others = [arm for arm in config.arms if arm != REFERENCE]
     if not others:
         return Step(name, Outcome.PASSED, f"only {REFERENCE} is checked, the reference itself")
-    found = verify(Contest.of(others), range(config.runs), 0, jobs=jobs)
+    try:
+        found = play(others, jobs)
+    except InputError as error:  # Of the reference, which should be right.
+        return Step(name, Outcome.FOUND, str(error))
+    except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+        return broken(name, error, (REFERENCE, *others), lambda arm: play([arm], 1))
     if found.failure is None:
         return Step(name, Outcome.PASSED, f"same outputs in {found.runs:,} random runs")
     arm = found.failure.difference.arm
     return Step(name, Outcome.FOUND, f"{arm} departs from {REFERENCE}", describe(found))
 
 
-def work(config: GateConfig, works: Sequence[Work]) -> Step:
-    """Hold the counted work against the budget file, and the budget file against its base."""
-    name = "exact work"
-    path = Path(config.budget)
-    try:
-        finding = check(load_budget(path), works, whole=True)
-    except (InputError, NoBaselineError) as error:
-        return Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
-    lines = [
-        f"- over budget: {one.cell}, {one.arm}: {one.figure} {one.actual:,.10g} per iteration, "
-        f"budget {one.budget:,.10g}"
-        for one in finding.excesses
-    ]
-    lines += [f"- {line}" for line in finding.missing]
-    details = "\n".join(lines)
-    if finding.excesses:
-        return Step(name, Outcome.FOUND, f"{len(finding.excesses)} figures over budget", details)
-    if finding.missing:
-        words = (
-            f"{path} and what was counted (all cells of scenario {config.scenario}, the arms "
-            f"named) differ in {len(finding.missing)} places"
-        )
-        return Step(name, Outcome.NOTHING_TO_COMPARE, words, details)
-    if finding.below and _changed(path, config.base):
-        return Step(
-            name,
-            Outcome.NOTHING_TO_COMPARE,
-            f"{path} was changed by hand: {finding.below} figures are below it; "
-            "`stepbench count --update` writes what is counted",
-        )
-    return Step(name, Outcome.PASSED, f"{finding.checked:,} figures within their budget")
+def broken(
+    name: str, error: BaseException, arms: Sequence[str], play: Callable[[str], object]
+) -> Step:
+    """Say how arms broke a step, and the first of them that does so alone.
+
+    Args:
+        name: the step.
+        error: what came of the arms together.
+        arms: the arms.
+        play: does the step with one arm, in one process.
+    """
+    arm = ""
+    for alone in arms:
+        try:
+            play(alone)
+        except (Exception, SystemExit) as own:
+            arm, error = f"{alone}: ", own
+            break
+    kind = "" if isinstance(error, InputError | WorkerError) else f"{type(error).__name__}: "
+    return Step(name, Outcome.FOUND, " ".join(f"{arm}{kind}{error}".split()).removesuffix(":"))
 
 
-def growing(config: GateConfig, works: Sequence[Work]) -> Step:
-    """Hold the growth of each arm's work with the context against its limit."""
-    lines, checked = [], 0
-    for row in growth(works):
-        limit = config.growth_of(row.arm)
-        if limit is None or row.tokens is None or row.figure not in _GROWING:
-            continue
-        checked += 1
-        if row.tokens > limit:
-            lines.append(
-                f"- {row.kind}, {row.arm}: {row.figure} grows with the context to the power of "
-                f"{row.tokens:.3f}, limit {limit:g}"
-            )
-    if lines:
-        return Step(
-            "growth", Outcome.FOUND, f"{len(lines)} slopes over their limit", "\n".join(lines)
-        )
-    if not config.growth:
-        return Step("growth", Outcome.PASSED, "no limit is configured: not checked")
-    if not checked:
-        words = "there is a limit, but no two cells that differ in their context alone"
-        return Step("growth", Outcome.NOTHING_TO_COMPARE, words)
-    return Step("growth", Outcome.PASSED, f"{checked} slopes within their limit")
+def count_all(
+    config: GateConfig, jobs: int, limit: float | None, arm: str | None = None
+) -> list[Work]:
+    """Count the work of the arms, or of one of them, in all cells of the scenario."""
+    # The floor is no arm, but has its budget as well.
+    arms = (*config.arms, FLOOR) if arm is None else (arm,)
+    return count_cells(find_scenarios(config.scenario), arms, jobs=jobs, limit=limit)
 
 
 def shared_code(config: GateConfig) -> Iterator[Step]:
@@ -188,6 +179,7 @@ def timing(
     arm: str,
     comparisons: int,
     cpu: int | None,
+    limit: float | None,
     progress: Callable[[str], None],
 ) -> Iterator[Step]:
     """Hold an arm against itself at the base: its outputs, then its time, cell by cell.
@@ -197,13 +189,18 @@ def timing(
         arm: the arm.
         comparisons: how many cells of how many arms are timed together.
         cpu: the core to time on; None for no pinning.
+        limit: seconds that playing to them may take, in another process; None for no limit.
         progress: called with what is being done.
     """
     name = f"time of {arm}"
     cells = {scenario.name: scenario for scenario in find_scenarios(config.scenario)}
     try:
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
-        found = play_briefly(Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base)))
+        contest = Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base))
+        found = play_briefly(contest, limit=limit)
+    except WorkerError as error:
+        yield Step(name, Outcome.FOUND, f"it or {base.spec}: {error}")
+        return
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
@@ -242,13 +239,3 @@ def _timed(name: str, result: CellResult) -> Step:
 
 def _text(path: Path) -> str | None:
     return path.read_text(encoding="utf-8") if path.is_file() else None
-
-
-def _changed(path: Path, base: str) -> bool:
-    """Return whether a file differs from what it was at a git revision."""
-    try:
-        relative = path.resolve().relative_to(ROOT)
-    except ValueError:
-        return False
-    before = git("show", f"{base}:./{relative}", strip=False)
-    return before is not None and before != path.read_text(encoding="utf-8")

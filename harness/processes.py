@@ -2,6 +2,7 @@
 
 import concurrent.futures
 import multiprocessing
+import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
@@ -14,31 +15,47 @@ from .child import die_with_parent
 R = TypeVar("R")
 
 
-def spread(task: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jobs: int) -> Iterator[R]:
+def spread(
+    task: Callable[..., R],
+    arguments: Sequence[tuple[Any, ...]],
+    jobs: int,
+    *,
+    limit: float | None = None,
+    describe: Callable[..., str] | None = None,
+) -> Iterator[R]:
     """Yield what ``task`` returns for each of ``arguments``, in their order.
 
     Args:
         task: a function of a module.
         arguments: positional arguments of each call.
         jobs: processes to use; with 1, or for a single call, it is this one.
+        limit: seconds that the next result may take. With it all calls are made in other processes,
+            whose death or hanging is no harm to this one; without it a call may take for ever.
+        describe: says in a message what a call with these arguments does.
 
     Raises:
-        WorkerError: a process died.
+        WorkerError: a process died or hung.
     """
-    if jobs == 1 or len(arguments) <= 1:
+    if limit is None and (jobs == 1 or len(arguments) <= 1):
         for own in arguments:
             yield task(*own)
         return
+    if not arguments:
+        return
     # Spawned, not forked: this process may have threads, a progress bar's for one.
     context = multiprocessing.get_context("spawn")
-    pool = concurrent.futures.ProcessPoolExecutor(
-        min(jobs, len(arguments)), context, initializer=_begin
-    )
+    processes = min(jobs, len(arguments))
+    pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_begin)
+    what = ""
     try:
-        for future in [pool.submit(task, *own) for own in arguments]:
-            yield future.result()
+        for own, future in [(own, pool.submit(task, *own)) for own in arguments]:
+            what = f"{describe(*own)}: " if describe is not None else ""
+            # Those before it have ended, so it has been running since, and not waiting its turn.
+            yield _result(future, limit, f"{what}a process of {task.__name__}")
     except BrokenProcessPool:
-        raise WorkerError(f"a process of {task.__name__} was killed or died") from None
+        # Of several processes it may have been another one, at something later.
+        where = what if processes == 1 else ""
+        raise WorkerError(f"{where}a process of {task.__name__} was killed or died") from None
     except BaseException:
         # Interrupted, or an error: what still runs is of no use, and may take long.
         for process in list((pool._processes or {}).values()):
@@ -48,7 +65,18 @@ def spread(task: Callable[..., R], arguments: Sequence[tuple[Any, ...]], jobs: i
         pool.shutdown(cancel_futures=True)
 
 
+def _result(future: concurrent.futures.Future[R], limit: float | None, who: str) -> R:
+    concurrent.futures.wait([future], timeout=limit)
+    if not future.done():
+        raise WorkerError(f"{who} hung: no result in {limit:g} s")
+    return future.result()
+
+
 def _begin() -> None:
-    """Leave an interruption to the process that waits for this one, and die with it."""
+    """Leave an interruption to the process that waits for this one, and die with it.
+
+    What the code that runs here prints must not mix with the result of the command.
+    """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
+    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)

@@ -139,6 +139,7 @@ def verify(
     seed: int,
     *,
     jobs: int = 1,
+    limit: float | None = None,
     progress: Callable[[int], None] = lambda _count: None,
 ) -> Verification:
     """Play random runs to the arms and to the reference, up to the first difference.
@@ -150,18 +151,23 @@ def verify(
         runs: numbers of the runs.
         seed: the seed of the runs.
         jobs: processes to use.
+        limit: seconds without any result after which a process counts as hanging. With it all is
+            played in other processes.
         progress: called with the number of runs done since the last call.
+
+    Raises:
+        WorkerError: a process died or hung.
     """
     coverage: Counter[str] = Counter()
     done = reports = 0
     failure = None
-    for tally in spread(play_runs, tasks(contest, runs, seed), jobs):
+    for tally in spread(play_runs, tasks(contest, runs, seed), jobs, limit=limit, describe=_runs):
         coverage.update(tally.reached)
         done += tally.runs
         reports += tally.reports
         progress(tally.runs)
         if tally.failed is not None:
-            failure = find_failure(contest, tally.failed, seed)
+            (failure,) = spread(find_failure, [(contest, tally.failed, seed)], 1, limit=limit)
             break
     return Verification(
         tuple(contest.arms),
@@ -191,9 +197,9 @@ def verify_briefly(arms: Sequence[str], provider: str = DEFAULT_PROVIDER) -> Ver
     return play_briefly(Contest.of(others, against, provider))
 
 
-def play_briefly(contest: Contest) -> Verification:
-    """Play a few random runs in this process."""
-    return verify(contest, range(_BRIEF_RUNS), 0)
+def play_briefly(contest: Contest, *, limit: float | None = None) -> Verification:
+    """Play a few random runs in one process: this one, unless there is a limit to its time."""
+    return verify(contest, range(_BRIEF_RUNS), 0, limit=limit)
 
 
 def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
@@ -223,6 +229,10 @@ def tasks(
     """Return the arguments that ``play_runs`` and ``count_failing`` take, for parts of the runs."""
     parts = [runs[i : i + _RUNS_PER_TASK] for i in range(0, len(runs), _RUNS_PER_TASK)]
     return [(contest, part, seed) for part in parts]
+
+
+def _runs(_contest: Contest, runs: Sequence[int], _seed: int) -> str:
+    return f"runs {runs[0]} to {runs[-1]}"
 
 
 def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:

@@ -19,6 +19,10 @@ from .cli import INTERRUPTED
 from .messages import say
 from .options import jobs_option
 
+# Seconds without any result after which a process of arms counts as hanging: far more than the
+# largest cell takes.
+_LIMIT = 120.0
+
 
 @click.command()
 @click.option(
@@ -52,7 +56,8 @@ def command(
 
     Cheapest first: random runs against the reference; exact work against the budget file; its
     growth with the context; then each arm whose source changed since the base, timed in a duet
-    against itself as it was. The summary also goes to the file that GITHUB_STEP_SUMMARY names.
+    against itself as it was. An arm that ends its process or never comes back is a regression, as
+    one that is wrong. The summary also goes to the file that GITHUB_STEP_SUMMARY names.
 
     \b
     Exit codes: 0 passed; 1 a regression; 3 inconclusive; 4 something has nothing to be compared
@@ -81,7 +86,12 @@ def command(
     try:
         with lock_cpu(core):
             for step in run_gate(
-                settings, cpu=core, jobs=jobs, describe=describe, progress=progress
+                settings,
+                cpu=core,
+                jobs=jobs,
+                limit=_LIMIT,
+                describe=describe,
+                progress=progress,
             ):
                 steps.append(step)
                 progress(f"{step.name}: {step.summary}")

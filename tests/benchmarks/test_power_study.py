@@ -1,5 +1,6 @@
 """The power study: what is run when, that it goes on where it was, and what a trial keeps."""
 
+import json
 import time
 from collections import Counter
 from pathlib import Path
@@ -85,14 +86,21 @@ def test_a_study_stops_when_its_time_is_over(tmp_path: Path, parts: list[tuple[s
     assert (parts, told) == ([], ["out of time: 4 trials are missing"])
 
 
-@pytest.mark.usefixtures("parts")
-def test_trials_of_another_machine_are_not_added_to(tmp_path: Path):
+@pytest.mark.parametrize(
+    ("name", "other"),
+    [("machine", "abc"), ("python", "2.7.18"), ("provider", "nanobind"), ("budget", 3.0)],
+)
+def test_trials_that_were_made_differently_are_not_added_to(
+    tmp_path: Path, parts: list[tuple[str, int]], name: str, other: object
+):
     path = tmp_path / "t.jsonl"
-    power_file.add_line(path, {"machine": "another"})
-    power_file.add_line(path, {"part": "x", "index": 0})
+    power_study.run_trials(path, 1, setting([]), ["x"], time.monotonic() + 60)
+    run, trial = map(json.loads, path.read_text().splitlines())
+    path.write_text(f"{json.dumps({**run, name: other})}\n{json.dumps(trial)}\n")
 
-    with pytest.raises(NoBaselineError, match="trials of another machine"):
-        power_study.run_trials(path, 1, setting([]), [], 0)
+    with pytest.raises(NoBaselineError, match=f"trials of another {name}, {other} instead of "):
+        power_study.run_trials(path, 1, setting([]), [], time.monotonic() + 60)
+    assert parts == [("x", 0)]
 
 
 @pytest.mark.parametrize(

@@ -16,7 +16,10 @@ from harness.budget import (
     Figures,
     check,
     check_seed,
+    is_counted,
     load_budget,
+    other_pythons,
+    parse_budget,
     update,
     write_budget,
 )
@@ -319,3 +322,58 @@ def test_a_file_that_may_not_be_read_is_one_line(tmp_path: Path):
     path.chmod(0)
     with pytest.raises(InputError, match="Permission denied"):
         load_budget(path)
+
+
+def test_a_text_is_read_as_a_file_is(tmp_path: Path):
+    budget = Budget(7, {S: {"an-arm": figures(tokens=25.5)}})
+    write_budget(tmp_path / "b.toml", budget)
+    assert parse_budget((tmp_path / "b.toml").read_text(), "b.toml") == budget
+    with pytest.raises(InputError, match=r"^v1:b\.toml: the seed is missing"):
+        parse_budget("", "v1:b.toml")
+
+
+def test_what_an_update_writes_is_what_is_counted():
+    old = Budget(3, {S: {"an-arm": figures(bytecodes={"3.9": 1, PYTHON: 5})}, L: {"gone": {}}})
+    works = [make_work(tokens=25.25), make_work(without="retained_bytes", arm="other")]
+    assert is_counted(update(old, works, 3, whole=True), works)
+    assert is_counted(update(None, works, 3, whole=True), works)
+
+
+CELLS = {S: {"an-arm": figures()}}
+BY_HAND = {
+    "raised": {S: {"an-arm": figures(tokens=10.5)}},
+    "lowered": {S: {"an-arm": figures(tokens=9)}},
+    "raised for this Python": {S: {"an-arm": figures(bytecodes={PYTHON: 11})}},
+    "not there for this Python": {S: {"an-arm": figures(bytecodes={"3.9": 10})}},
+    "a figure less": {S: {"an-arm": figures(without="hashes")}},
+    "another arm": {S: {"an-arm": figures(), "other": figures()}},
+    "another cell": CELLS | {L: {"an-arm": figures()}},
+    "an empty cell": CELLS | {L: {}},
+}
+
+
+@pytest.mark.parametrize("how", BY_HAND)
+def test_a_budget_that_differs_from_what_is_counted_is_none(how: str):
+    assert is_counted(Budget(0, CELLS), [make_work()])
+    assert not is_counted(Budget(0, BY_HAND[how]), [make_work()])
+
+
+def test_a_figure_that_was_not_counted_is_no_budget():
+    assert not is_counted(Budget(0, CELLS), [make_work(without="retained_bytes")])
+
+
+def test_other_pythons_are_those_whose_figures_differ():
+    def budget(bytecodes: dict[str, float], **others: dict[str, float]) -> Budget:
+        return Budget(0, {S: {"an-arm": figures(bytecodes=bytecodes, **others)}})
+
+    one = budget({PYTHON: 10, "3.9": 1, "3.10": 2, "3.8": 3})
+    assert other_pythons(one, one) == []
+    assert other_pythons(one, budget({PYTHON: 11, "3.9": 1, "3.10": 2, "3.8": 3})) == []
+    assert other_pythons(one, budget({PYTHON: 10, "3.9": 1, "3.10": 2.5, "3.7": 3})) == [
+        "3.10",
+        "3.7",
+        "3.8",
+    ]
+    moved = budget({PYTHON: 10, "3.10": 2, "3.8": 3}, retained_bytes={PYTHON: 10, "3.9": 1})
+    assert other_pythons(one, moved) == ["3.9"]
+    assert other_pythons(Budget(0, {}), one) == ["3.10", "3.8", "3.9"]

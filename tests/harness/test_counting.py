@@ -269,7 +269,10 @@ def test_the_number_of_processes_makes_no_difference():
     alone = count_cells(cells, ["page-range", FLOOR], progress=done.append)
     shared = count_cells(cells, ["page-range", FLOOR], jobs=2, progress=done.append)
 
+    limited = count_cells(cells[:1], ["page-range", FLOOR], limit=100)
+
     assert figures(shared) == figures(alone)
+    assert figures(limited) == figures(alone)[:2]
     assert [(work.scenario, work.arm) for work in alone] == [
         (cell, arm) for cell in cells for arm in ("page-range", FLOOR)
     ]

@@ -33,6 +33,27 @@ def dies(number: int) -> int:
     return number
 
 
+def hangs(number: int) -> int:
+    if number == 1:
+        # Not for good: a harness that does not kill it should fail its test, not hang it.
+        time.sleep(60)
+    return number
+
+
+def prints(number: int) -> int:
+    print("a word", flush=True)
+    os.write(1, b"a native word\n")
+    return number
+
+
+def times_out(number: int) -> int:
+    raise TimeoutError(f"number {number}")
+
+
+def named(number: int) -> str:
+    return f"number {number}"
+
+
 def test_one_process_is_this_one():
     assert list(spread(where, [(4,), (2,)], 1)) == [(4, os.getpid()), (2, os.getpid())]
 
@@ -88,3 +109,42 @@ def test_whoever_stops_asking_leaves_no_process_behind():
 def test_a_process_that_dies_is_an_error_and_no_result():
     with pytest.raises(WorkerError, match=r"^a process of dies was killed or died$"):
         list(spread(dies, [(1,), (2,)], 2))
+
+
+@pytest.mark.parametrize("arguments", [[(4,)], [(4,), (2,)]])
+def test_with_a_limit_no_call_is_made_here(arguments: list[tuple[int]]):
+    done = list(spread(where, arguments, 1, limit=60))
+    assert [(number,) for number, _ in done] == arguments
+    assert len({pid for _, pid in done}) == 1
+    assert os.getpid() not in {pid for _, pid in done}
+    assert list(spread(where, [], 1, limit=60)) == []
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_process_that_hangs_is_killed_and_named(jobs: int):
+    # The one that keeps track of what processes share stays with this one.
+    list(spread(where, [(1,), (2,)], 2))
+    before = child_processes()
+    results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=4, describe=named)
+    assert next(results) == 0
+    words = r"^number 1: a process of hangs hung: no result in 4 s$"
+    with pytest.raises(WorkerError, match=words):
+        next(results)
+    assert child_processes() == before
+
+
+def test_a_death_is_that_of_the_call_if_there_is_one_process_alone():
+    with pytest.raises(WorkerError, match=r"^number 1: a process of dies was killed or died$"):
+        list(spread(dies, [(0,), (1,), (2,)], 1, limit=60, describe=named))
+    with pytest.raises(WorkerError, match=r"^a process of dies was killed or died$"):
+        list(spread(dies, [(1,), (1,)], 2, limit=60, describe=named))
+
+
+def test_an_error_of_the_call_that_sounds_like_a_limit_is_none():
+    with pytest.raises(TimeoutError, match="number 7"):
+        list(spread(times_out, [(7,)], 1, limit=60))
+
+
+def test_what_a_process_prints_is_not_our_result(capfd: pytest.CaptureFixture[str]):
+    assert list(spread(prints, [(1,), (2,)], 2)) == [1, 2]
+    assert capfd.readouterr().out == ""

@@ -1,9 +1,12 @@
+import os
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 import pytest
 
-from harness.arms import REFERENCE, ArmFromFile, RegisteredArm
+from harness.arms import REFERENCE, ArmFromFile, RegisteredArm, SchedulerOutputManager
 from harness.equivalence import shorten
+from harness.loading import arm_factory
 from harness.processes import spread
 from harness.verification import (
     INGREDIENTS,
@@ -15,6 +18,7 @@ from harness.verification import (
     verify,
 )
 from reports.equivalence import render_json, render_text
+from scenarios.errors import WorkerError
 from scenarios.operations import Episode, Operation
 
 from .wrong_arms import WRONG_ARMS
@@ -175,3 +179,30 @@ def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
         f"--run {failure.run} --provider python`."
     )
     assert f'"step": {failure.difference.step}' in render_json(found)
+
+
+def test_an_arm_that_never_comes_back_is_no_harm_where_there_is_a_limit():
+    hang = arm_factory(f"file:{FILE.parent / 'subjects' / 'hang.py'}")
+    contest = Contest({"hang": hang}, REFERENCE, RegisteredArm(REFERENCE))
+    words = r"^runs 0 to 3: a process of play_runs hung: no result in 3 s$"
+    with pytest.raises(WorkerError, match=words):
+        verify(contest, range(4), 0, limit=3)
+
+
+@dataclass(frozen=True)
+class Elsewhere:
+    """Makes a wrong arm, but not in the process that it comes from."""
+
+    home: int
+
+    def __call__(self, attention_dp: bool) -> SchedulerOutputManager:
+        assert os.getpid() != self.home
+        return ArmFromFile(FILE, "aliased lists")(attention_dp)
+
+
+def test_with_a_limit_nothing_is_played_here_and_the_same_is_found():
+    here = wrong("aliased lists")
+    found = verify(here, range(5), 0)
+    assert found.failure is not None
+    elsewhere = replace(here, arms={"aliased lists": Elsewhere(os.getpid())})
+    assert verify(elsewhere, range(5), 0, limit=100) == found

@@ -288,6 +288,8 @@ def counted() -> list[Work]:
 def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     """The tiny cell is all there is, and its budget what is counted."""
     timing = Timing()
+    # In this process, where the arms can be changed.
+    monkeypatch.setattr(gate, "_LIMIT", None)
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
     monkeypatch.setattr(gate_steps, "git", timing.git)
     monkeypatch.setattr(loading, "git", timing.git)

@@ -105,7 +105,7 @@ def test_a_bad_setting_is_refused(run_here: Run, arguments: list[str], texts: li
     ("arguments", "texts"),
     [
         (["--scenario", "refrence"], ["unknown scenario 'refrence'", "did you mean 'reference'?"]),
-        (["--scenario", "zzz"], ["unknown scenario 'zzz'", "reference, small"]),
+        (["--scenario", "zzz"], ["unknown scenario 'zzz'", "reference, grid"]),
         (["--scenario", "small", "--cells", "1x1"], ["--scenario and --cells exclude each other"]),
         (["--scenario", "small", "--tokens", "1"], ["--scenario and --requests and --tokens"]),
         (["--cells", "1x1", "--requests", "1", "--tokens", "1"], ["--cells and --requests"]),

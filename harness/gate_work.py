@@ -1,0 +1,110 @@
+"""The steps of the gate that look at exact work: its budget, and its growth with the context."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from scenarios.errors import InputError, NoBaselineError
+
+from .budget import (
+    Budget,
+    check,
+    check_seed,
+    is_counted,
+    load_budget,
+    other_pythons,
+    parse_budget,
+)
+from .counting import Work
+from .gate import GateConfig, Outcome, Step
+from .growth import growth
+from .revision import ROOT, git
+
+# Figures whose growth with the context the gate bounds: work, and not memory.
+_GROWING = ("native_calls", "tokens", "page_indices", "objects", "bytecodes")
+
+
+def work(config: GateConfig, works: Sequence[Work]) -> Step:
+    """Hold the counted work against the budget file, and the budget file against its base."""
+    name = "exact work"
+    path = Path(config.budget)
+    try:
+        budget = load_budget(path)
+        check_seed(budget, 0)
+    except (InputError, NoBaselineError) as error:
+        return Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
+    finding = check(budget, works, whole=True)
+    lines = [
+        f"- over budget: {one.cell}, {one.arm}: {one.figure} {one.actual:,.10g} per iteration, "
+        f"budget {one.budget:,.10g}"
+        for one in finding.excesses
+    ]
+    lines += [f"- {line}" for line in finding.missing]
+    details = "\n".join(lines)
+    if finding.excesses:
+        return Step(name, Outcome.FOUND, f"{len(finding.excesses)} figures over budget", details)
+    if finding.missing:
+        words = (
+            f"{path} and what was counted (all cells of scenario {config.scenario}, the arms "
+            f"named) differ in {len(finding.missing)} places"
+        )
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words, details)
+    before = _base_of(path, config.base)
+    words = f"{finding.checked:,} figures within their budget"
+    if before is None:
+        return Step(name, Outcome.PASSED, words)
+    if not is_counted(budget, works):
+        below = f": {finding.below} figures are below it" if finding.below else ""
+        by_hand = (
+            f"{path} was changed by hand{below}; `stepbench count --update` writes what is "
+            "counted, and nothing else"
+        )
+        return Step(name, Outcome.NOTHING_TO_COMPARE, by_hand)
+    others = other_pythons(before, budget)
+    if others:
+        words += f"; those that changed for Python {', '.join(others)} can only be checked there"
+    return Step(name, Outcome.PASSED, words)
+
+
+def growing(config: GateConfig, works: Sequence[Work]) -> Step:
+    """Hold the growth of each arm's work with the context against its limit."""
+    lines, checked = [], 0
+    for row in growth(works):
+        limit = config.growth_of(row.arm)
+        if limit is None or row.tokens is None or row.figure not in _GROWING:
+            continue
+        checked += 1
+        if row.tokens > limit:
+            lines.append(
+                f"- {row.kind}, {row.arm}: {row.figure} grows with the context to the power of "
+                f"{row.tokens:.3f}, limit {limit:g}"
+            )
+    if lines:
+        return Step(
+            "growth", Outcome.FOUND, f"{len(lines)} slopes over their limit", "\n".join(lines)
+        )
+    if not config.growth:
+        return Step("growth", Outcome.PASSED, "no limit is configured: not checked")
+    if not checked:
+        words = "there is a limit, but no two cells that differ in their context alone"
+        return Step("growth", Outcome.NOTHING_TO_COMPARE, words)
+    return Step("growth", Outcome.PASSED, f"{checked} slopes within their limit")
+
+
+def _base_of(path: Path, base: str) -> Budget | None:
+    """Return the budgets of a file at a git revision; None if the file is as it was there.
+
+    None as well for a file outside this project; without budgets where there was none to be read.
+    """
+    try:
+        relative = path.resolve().relative_to(ROOT)
+    except ValueError:
+        return None
+    text = git("show", f"{base}:./{relative}", strip=False)
+    if text == path.read_text(encoding="utf-8"):
+        return None
+    try:
+        return parse_budget(text or "", f"{base}:{relative}")
+    except InputError:
+        return Budget(0, {})
