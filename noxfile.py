@@ -138,7 +138,7 @@ def _add_native(session: nox.Session) -> None:
     if not any(map(shutil.which, (os.environ.get("CXX", "c++"), "g++", "clang++"))):
         session.warn("no C++ compiler: going on without the provider nanobind")
         return
-    tag = session.run(
+    tag = session.run_install(
         "python", "-c", "import sys; print(sys.implementation.cache_tag)", silent=True, log=False
     )
     sources = sorted(path for path in NATIVE.rglob("*") if path.is_file())
@@ -146,11 +146,11 @@ def _add_native(session: nox.Session) -> None:
     folder = session.cache_dir / f"stepbench-native-{tag.strip()}-{digest[:16]}"
     if not list(folder.glob("*.whl")):
         command = ["pip", "wheel", "--no-deps", "--wheel-dir", str(folder), f"./{NATIVE}"]
-        session.run("python", "-m", *command, silent=True, success_codes=[0, 1])
+        session.run_install("python", "-m", *command, silent=True, success_codes=[0, 1])
     wheels = [str(path) for path in folder.glob("*.whl")]
     if not wheels:
         session.warn(f"pip wheel ./{NATIVE} fails: going on without the provider nanobind")
         command = ["pip", "uninstall", "--yes", "stepbench-native"]  # Built from other sources.
-        session.run("python", "-m", *command, silent=True)
+        session.run_install("python", "-m", *command, silent=True)
         return
     session.install("--force-reinstall", "--no-deps", *wheels)
