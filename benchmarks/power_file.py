@@ -20,7 +20,7 @@ Record = Mapping[str, Any]
 def load_trials(path: Path, parts: Collection[str]) -> list[Record]:
     """Return the trials in a file, each with what its run is described by.
 
-    None if there is no file. A last line that an interruption cut short is left out.
+    An empty list if there is no file. A last line that an interruption cut short is left out.
 
     Raises:
         InputError: the file cannot be read, or a line is neither a run nor a trial of these parts.
@@ -67,8 +67,8 @@ def add_line(path: Path, line: Record) -> None:
 
 
 def of(trials: Iterable[Record], part: str) -> list[Record]:
-    """Return the trials of a part."""
-    return [trial for trial in trials if trial["part"] == part]
+    """Return the trials of a part, without those that failed."""
+    return [trial for trial in trials if trial["part"] == part and "failed" not in trial]
 
 
 def cells_of(trials: Iterable[Record]) -> list[Record]:

@@ -53,6 +53,7 @@ def render(trials: Sequence[Record], plot: str) -> str:
     parts = ["# Power study", _setting(trials), f"![Detections and A/A ratios]({plot})"]
     sections = (
         ("False alarms", _false_alarms),
+        ("Trials that failed", _failed),
         ("Injected slowdowns", _slowdowns),
         ("Cell by cell", _cells),
         ("Beside a process that keeps a core busy", _hogs),
@@ -69,7 +70,7 @@ def render(trials: Sequence[Record], plot: str) -> str:
 def _setting(trials: Sequence[Record]) -> str:
     dates = sorted(trial["date"][:10] for trial in trials)
     revisions = sorted({str(trial["revision"])[:12] for trial in trials})
-    hours = sum(trial["seconds"] for trial in trials) / 3600
+    hours = sum(trial.get("seconds", 0.0) for trial in trials) / 3600
     first = trials[-1]
     dirty = " with local changes" if any(trial["dirty"] for trial in trials) else ""
     return (
@@ -105,6 +106,12 @@ def _false_alarms(trials: Sequence[Record]) -> str:
         f"{table(('A/A', 'False alarms'), rows)}\n\nOf the cells: {told}. The command ended "
         f"{ended} (0 no difference, 3 inconclusive). A cell took {seconds(took)}."
     )
+
+
+def _failed(trials: Sequence[Record]) -> str:
+    failed = Counter(trial["part"] for trial in trials if "failed" in trial)
+    lines = [f"- {part}: {number}" for part, number in failed.items()]
+    return "\n".join(lines) or "None."
 
 
 def _slowdowns(trials: Sequence[Record]) -> str:

@@ -11,10 +11,13 @@ same arms. All parts are spread over the whole time.
 
 from __future__ import annotations
 
+import hashlib
 import os
 import platform
+import signal
 import sys
 import time
+import zlib
 from collections.abc import Callable, Sequence
 from datetime import datetime
 from functools import partial
@@ -25,29 +28,32 @@ import click
 import peers
 from power_file import Record, add_line, load_trials
 from power_report import write_report
-from power_trials import Setting, each_cell, grid, hogged, peer, slowdown
+from power_trials import DUET, Setting, beside_peers, each_cell, grid, hogged, slowdown
 
 from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
 from harness.machine import allowed_cpus, choose_cpu, lock_file
+from harness.revision import ROOT
 from scenarios.errors import InputError, NoBaselineError, WorkerError
 from stepbench.metadata import run_metadata
 from stepbench.options import check_provider
 
-DOCS = Path(__file__).resolve().parent.parent / "docs"
+DOCS = ROOT / "docs"
+_DECIDING = ("duet", "duet_worker", "verdict", "statistics")
 
 # Name -> (trials a round, what runs one).
-PARTS: dict[str, tuple[float, Callable[[Setting, int], Record]]] = {
+PARTS: dict[str, tuple[float, Callable[[Setting, int, int], Record]]] = {
     "a/a grid": (1, grid),
     "1 %": (2.5, partial(slowdown, share=0.01)),
     "0.5 %": (1, partial(slowdown, share=0.005)),
     "2 %": (1, partial(slowdown, share=0.02)),
     "5 %": (1, partial(slowdown, share=0.05)),
-    "1 % in each cell": (2.4, partial(each_cell, share=0.01)),
-    "a/a beside a hog": (1, partial(hogged, share=0.0)),
-    "1 % beside a hog": (0.5, partial(hogged, share=0.01)),
+    # Of the twelve cells, and of each with both kinds of hog, as many trials in 40 rounds.
+    "1 % in each cell": (1.8, partial(each_cell, share=0.01)),
+    "a/a beside a hog": (1.2, partial(hogged, share=0.0)),
+    "1 % beside a hog": (0.6, partial(hogged, share=0.01)),
     **{
-        f"{name}: {label}": (rate, partial(peer, name=name, share=share))
-        for name in peers.PEERS
+        f"{name}: {label}": (rate, partial(beside_peers, name=name, share=share))
+        for name in (DUET, *peers.PEERS)
         for label, rate, share in (("a/a", 0.5, 0.0), ("1 %", 0.5, 0.01), ("5 %", 0.25, 0.05))
     },
 }
@@ -64,7 +70,7 @@ def schedule(rounds: int) -> list[tuple[str, int]]:
 
 def check_same(trials: Sequence[Record], run: Record) -> None:
     """Raise NoBaselineError if a trial was made on another machine than a run, or differently."""
-    for name in ("machine", "python", "provider", "budget"):
+    for name in ("machine", "python", "provider", "budget", "cpu", "code"):
         others = {trial[name] for trial in trials} - {run[name]}
         if others:
             raise NoBaselineError(
@@ -80,7 +86,7 @@ def run_trials(
     run = _describe(setting)
     trials = load_trials(path, PARTS)
     check_same(trials, run)
-    done = {(trial["part"], trial["index"]) for trial in trials}
+    done = {(trial["part"], trial["index"]) for trial in trials if "failed" not in trial}
     plan = [one for one in schedule(rounds) if not only or one[0] in only]
     missing = [one for one in plan if one not in done and not absent(one[0])]
     if missing:
@@ -90,10 +96,13 @@ def run_trials(
             setting.progress(f"out of time: {len(missing) - number + 1} trials are missing")
             return
         began, load = time.monotonic(), os.getloadavg()[0]
+        seed = zlib.crc32(f"{part} {index}".encode())
         try:
-            found = PARTS[part][1](setting, index)
-        except WorkerError as error:  # The next call of the study tries it again.
-            setting.progress(f"{number}/{len(missing)} {part} {index}: {error}")
+            found = PARTS[part][1](setting, seed, index)
+        except (InputError, WorkerError, ValueError) as error:
+            # The next call of the study tries it again, and the report says that it failed.
+            add_line(path, {"part": part, "index": index, "failed": str(error)})
+            setting.progress(f"{number}/{len(missing)} {part} {index}: failed: {error}")
             continue
         spent = round(time.monotonic() - began, 2)
         trial = {"part": part, "index": index, "seconds": spent, "load": round(load, 2), **found}
@@ -105,6 +114,7 @@ def _describe(setting: Setting) -> dict[str, Any]:
     metadata = run_metadata(setting.cpu)
     return {
         "machine": metadata.get(DIGEST, UNKNOWN),
+        "code": _code(),
         "processor": machine_fields()["cpu_model_name"],
         "cores": len(allowed_cpus()),
         "cpu": setting.cpu,
@@ -115,6 +125,13 @@ def _describe(setting: Setting) -> dict[str, Any]:
         "dirty": bool(metadata.get("stepbench_dirty")),
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
     }
+
+
+def _code() -> str:
+    """Return a digest of what decides verdicts: after a change of it trials begin anew."""
+    own = [ROOT / "harness" / f"{name}.py" for name in _DECIDING]
+    files = [*own, Path(__file__).with_name("power_trials.py")]
+    return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
 def absent(part: str) -> str | None:
@@ -149,6 +166,8 @@ def _told(trial: Record) -> str:
 def main(**options: Any) -> None:  # noqa: ANN401
     """Run the study."""
     path: Path = options["trials"]
+    # As Ctrl-C, so that what a trial has started is killed with it.
+    signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
         with lock_file(path):

@@ -32,6 +32,10 @@ SCENARIO = "grid"
 # The cell of the trials that are not made in all of them.
 CELL = "v2-64x2048"
 
+# Those in which the usual tools are asked, and the duet beside them.
+PEER_CELLS = (CELL, "v2-16x8192", "v1-64x2048", "v2-64x8192")
+DUET = "duet"
+
 # Appended to the arm's source. The same text on both sides, so that only the share differs.
 _SLOWED = """
 
@@ -45,13 +49,16 @@ class KvCacheConnectorSchedulerOutputManager(_Arm):
     def build_scheduler_output(self, *arguments):
         began = _clock()
         output = super().build_scheduler_output(*arguments)
-        end = began + (_clock() - began) * (1 + _SHARE)
+        # Both sides wait this microsecond, so that both wait, and what the waiting costs is equal.
+        end = began + (_clock() - began) * (1 + _SHARE) + 1e-6
         while _clock() < end:
             pass
         return output
 """
 
 _HOG = "while True: pass"
+# How a command may end that has compared all cells.
+_CODES = (0, 1, 3)
 
 
 @dataclass(frozen=True)
@@ -76,52 +83,63 @@ def slowed_arm(share: float) -> str:
     return find_source(ARM).text + _SLOWED.format(share=share)
 
 
-def grid(setting: Setting, index: int) -> Record:
+def grid(setting: Setting, seed: int, _index: int) -> Record:
     """Run the command that users run, on all cells, with the same arm on both sides."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "duet.json")
         code = "from stepbench.cli import main; main()"
         command = [sys.executable, "-P", "-c", code, "compare", ARM, ARM, "--scenario", SCENARIO]
-        command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{index}", "--quiet"]
+        command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{seed}", "--quiet"]
         command += ["--provider", setting.provider, "--output", str(file), "--json"]
         command += ["--cpu", "none" if setting.cpu is None else f"{setting.cpu}"]
         ran = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if not file.exists():
             raise WorkerError(f"stepbench compare ended with {ran.returncode} and no samples")
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
+    failures = [cell["failure"] for cell in cells if cell["failure"] is not None]
+    if len(cells) < len(find_scenarios(SCENARIO)) or failures or ran.returncode not in _CODES:
+        words = failures[0] if failures else f"{len(cells)} cells"
+        raise WorkerError(f"stepbench compare ended with {ran.returncode}: {words}")
     return {"exit_code": ran.returncode, "cells": [_kept(cell) for cell in cells]}
 
 
-def slowdown(setting: Setting, index: int, share: float, cell: str = CELL) -> Record:
+def slowdown(setting: Setting, seed: int, _index: int, share: float, cell: str = CELL) -> Record:
     """Compare the arm with itself slowed by a share, in one cell, as if it were one of the grid."""
     with tempfile.TemporaryDirectory() as folder, lock_cpu(setting.cpu), keep_off(setting.cpu):
         a, b = (find_source(spec) for spec in slowed_specs(Path(folder), share))
-        return _compare(setting, index, a, b, cell)
+        return _compare(setting, seed, a, b, cell)
 
 
-def each_cell(setting: Setting, index: int, share: float) -> Record:
+def each_cell(setting: Setting, seed: int, index: int, share: float) -> Record:
     """Do the same in one cell of the grid after the other."""
     cells = [scenario.name for scenario in find_scenarios(SCENARIO)]
-    return slowdown(setting, index, share, cells[index % len(cells)])
+    return slowdown(setting, seed, index, share, cells[index % len(cells)])
 
 
-def hogged(setting: Setting, index: int, share: float) -> Record:
+def hogged(setting: Setting, seed: int, index: int, share: float) -> Record:
     """Do the same while another process keeps a core busy.
 
     In every other trial that is the core measured on, in the rest any one.
     """
     with _hog(setting.cpu if index % 2 else None):
         # Two trials a cell, one with each kind of hog.
-        return each_cell(setting, index // 2, share)
+        return each_cell(setting, seed, index // 2, share)
 
 
-def peer(setting: Setting, _index: int, name: str, share: float) -> Record:
-    """Ask a peer whether the arm slowed by a share is slower."""
+def beside_peers(setting: Setting, seed: int, index: int, name: str, share: float) -> Record:
+    """Ask the duet, or a peer by its name, whether the arm slowed by a share is slower.
+
+    All of them in the same cells in turn, and with the same time.
+    """
+    cell = PEER_CELLS[index % len(PEER_CELLS)]
+    if name == DUET:
+        return slowdown(setting, seed, index, share, cell)
     with tempfile.TemporaryDirectory() as folder, lock_cpu(setting.cpu), keep_off(setting.cpu):
         a, b = slowed_specs(Path(folder), share)
-        trial = Trial(CELL, a, b, setting.seconds, setting.cpu, Path(folder))
+        trial = Trial(cell, a, b, setting.seconds, setting.cpu, Path(folder))
         found = peers.PEERS[name](trial)
-    return {"peers": [asdict(one) for one in found]}  # One tool, read by several rules.
+    # One tool, read by several rules.
+    return {"cell": cell, "peers": [asdict(one) for one in found]}
 
 
 def slowed_specs(folder: Path, share: float) -> tuple[str, str]:
@@ -132,7 +150,7 @@ def slowed_specs(folder: Path, share: float) -> tuple[str, str]:
     return f"file:{files[0][0]}", f"file:{files[1][0]}"
 
 
-def _compare(setting: Setting, index: int, a: Any, b: Any, cell: str) -> Record:  # noqa: ANN401
+def _compare(setting: Setting, seed: int, a: Any, b: Any, cell: str) -> Record:  # noqa: ANN401
     scenarios = find_scenarios(SCENARIO)
     scenario = next(one for one in scenarios if one.name == cell)
     duet = Duet(
@@ -140,7 +158,7 @@ def _compare(setting: Setting, index: int, a: Any, b: Any, cell: str) -> Record:
         b,
         (scenario,),
         seconds=setting.seconds,
-        seed=index,
+        seed=seed,
         cpu=setting.cpu,
         provider=setting.provider,
         comparisons=len(scenarios),

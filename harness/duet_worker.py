@@ -5,6 +5,7 @@ samples go to standard output, both as JSON.
 """
 
 import gc
+import itertools
 import json
 import os
 import random
@@ -39,9 +40,11 @@ def main() -> None:
         gc.disable()
 
     builds = [arm.build_scheduler_output for arm in arms]
-    order = list(range(len(builds)))
+    # Each order as often as any other, in random turn: what a place is worth falls on all alike.
+    permutations = list(itertools.permutations(range(len(builds))))
+    turns: list[tuple[int, ...]] = []
     seconds: list[list[float]] = [[] for _ in builds]
-    orders: list[list[int]] = []
+    orders: list[tuple[int, ...]] = []
     clock = time.perf_counter
     began, began_cpu = clock(), time.process_time()
     for iteration in range(iterations):
@@ -49,7 +52,9 @@ def main() -> None:
             break
         workload.advance()
         batch, requests, manager = workload.batch, workload.async_requests, workload.manager
-        rng.shuffle(order)
+        if not turns:
+            turns = rng.sample(permutations, len(permutations))
+        order = turns.pop()
         for index in order:
             build = builds[index]
             start = clock()
@@ -59,7 +64,7 @@ def main() -> None:
             if iteration >= job["warmups"]:
                 seconds[index].append(end - start)
         if iteration >= job["warmups"]:
-            orders.append(order.copy())
+            orders.append(order)
     wall, cpu = clock() - began, time.process_time() - began_cpu
     found = {"seconds": seconds, "cpu_share": cpu / wall, "imports": imports, "orders": orders}
     json.dump(found, result)

@@ -77,8 +77,17 @@ def proportion(found: int, trials: int) -> Estimate:
         raise ValueError(f"{found} of {trials} is no share")
 
     def at_most(count: int, share: float) -> float:
+        # In logarithms: of a thousand trials the binomial coefficients are no floats any more.
+        odds, rest, all_of = math.log(share), math.log1p(-share), math.lgamma(trials + 1)
         return sum(
-            math.comb(trials, k) * share**k * (1 - share) ** (trials - k) for k in range(count + 1)
+            math.exp(
+                all_of
+                - math.lgamma(k + 1)
+                - math.lgamma(trials - k + 1)
+                + k * odds
+                + (trials - k) * rest
+            )
+            for k in range(count + 1)
         )
 
     def where(count: int, probability: float) -> float:

@@ -1,9 +1,14 @@
 """The power study: what is run when, that it goes on where it was, and what a trial keeps."""
 
+import contextlib
+import dataclasses
+import itertools
 import json
 import time
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import power_file
@@ -12,6 +17,7 @@ import power_trials
 import psutil
 import pytest
 from click.testing import CliRunner
+from peers_trial import PeerTrial, Trial
 
 from harness.duet import CellResult
 from harness.duet_file import cell_document
@@ -19,7 +25,8 @@ from harness.loading import ArmOfSource, ArmSource, find_source, load_apart
 from harness.statistics import Estimate
 from harness.verdict import Kind, Process, Verdict
 from harness.verification import Contest, play_briefly
-from scenarios.errors import NoBaselineError
+from scenarios.catalogue import find_scenarios
+from scenarios.errors import InputError, NoBaselineError, WorkerError
 from scenarios.scenario import SteadyDecode
 
 FOUND = {"cells": [{"kind": "no difference"}]}
@@ -35,7 +42,7 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
     ran: list[tuple[str, int]] = []
 
     def note(part: str) -> Any:  # noqa: ANN401
-        return lambda _setting, index: ran.append((part, index)) or FOUND
+        return lambda _setting, _seed, index: ran.append((part, index)) or FOUND
 
     monkeypatch.setattr(power_study, "PARTS", {"x": (1, note("x")), "y": (3, note("y"))})
     return ran
@@ -46,9 +53,10 @@ def test_the_default_study_has_what_it_is_to_show():
 
     assert (counts["a/a grid"], counts["1 %"]) == (40, 100)
     assert [counts[part] for part in ("0.5 %", "2 %", "5 %")] == [40, 40, 40]
-    assert counts["1 % in each cell"] == 96
-    assert (counts["a/a beside a hog"], counts["1 % beside a hog"]) == (40, 20)
-    for peer in ("pyperf", "pytest-benchmark", "asv"):
+    # As often in each of the twelve cells, and with each of the two kinds of hog.
+    assert counts["1 % in each cell"] == 72
+    assert (counts["a/a beside a hog"], counts["1 % beside a hog"]) == (48, 24)
+    for peer in ("duet", "pyperf", "pytest-benchmark", "asv"):
         assert [counts[f"{peer}: {label}"] for label in ("a/a", "1 %", "5 %")] == [20, 20, 10]
 
 
@@ -79,6 +87,108 @@ def test_a_study_goes_on_where_it_was(tmp_path: Path, parts: list[tuple[str, int
     assert all(trial["budget"] == 10.0 for trial in trials)
 
 
+def test_a_trial_that_fails_is_told_and_tried_again(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    errors = [WorkerError("it hung"), InputError("the core is taken"), None]
+
+    def run(_setting: object, _seed: int, _index: int) -> dict[str, Any]:
+        if error := errors.pop(0):
+            raise error
+        return FOUND
+
+    monkeypatch.setattr(power_study, "PARTS", {"x": (1, run)})
+    path, told = tmp_path / "t.jsonl", list[str]()
+    for _ in range(4):
+        power_study.run_trials(path, 1, setting(told), [], time.monotonic() + 60)
+
+    assert [line.partition("0: ")[2][:15] for line in told] == [
+        *("failed: it hung", "failed: the cor", "1 no difference")
+    ]
+    trials = power_file.load_trials(path, ["x"])
+    assert [trial.get("failed") for trial in trials] == ["it hung", "the core is taken", None]
+    assert power_file.of(trials, "x") == trials[2:]
+
+
+def test_each_trial_has_a_seed_of_its_own(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
+    seeds: list[int] = []
+
+    def run(_setting: object, seed: int, _index: int) -> dict[str, Any]:
+        seeds.append(seed)
+        return FOUND
+
+    monkeypatch.setattr(power_study, "PARTS", {"x": (3, run), "y": (3, run)})
+    power_study.run_trials(tmp_path / "t", 1, setting([]), [], time.monotonic() + 60)
+
+    assert len(set(seeds)) == 6
+
+
+@pytest.mark.parametrize(
+    ("code", "cells", "failure"), [(1, 12, "a worker hung"), (130, 12, None), (0, 11, None)]
+)
+def test_a_grid_that_is_not_whole_is_a_failure(
+    monkeypatch: pytest.MonkeyPatch, code: int, cells: int, failure: str | None
+):
+    def command(arguments: list[str], **_: object) -> SimpleNamespace:
+        file = Path(arguments[arguments.index("--output") + 1])
+        file.write_text(json.dumps({"cells": [{"failure": failure}] * cells}))
+        return SimpleNamespace(returncode=code)
+
+    monkeypatch.setattr(power_trials.subprocess, "run", command)
+
+    with pytest.raises(WorkerError, match=f"ended with {code}: {failure or f'{cells} cells'}"):
+        power_trials.grid(setting([]), 1, 0)
+
+
+def test_beside_a_hog_each_cell_has_both_kinds(monkeypatch: pytest.MonkeyPatch):
+    tried: list[tuple[str, int | None]] = []
+    hogs: list[int | None] = []
+
+    @contextlib.contextmanager
+    def hog(cpu: int | None) -> Iterator[None]:
+        hogs.append(cpu)
+        yield
+
+    def slowdown(_setting: object, _seed: int, _index: int, _share: float, cell: str) -> None:
+        tried.append((cell, hogs[-1]))
+
+    monkeypatch.setattr(power_trials, "_hog", hog)
+    monkeypatch.setattr(power_trials, "slowdown", slowdown)
+    where = dataclasses.replace(setting([]), cpu=1)
+    for index in range(24):
+        power_trials.hogged(where, 0, index, share=0.01)
+
+    names = [scenario.name for scenario in find_scenarios("grid")]
+    assert sorted(tried, key=str) == sorted(itertools.product(names, (None, 1)), key=str)
+
+
+def test_the_duet_and_the_peers_are_asked_about_the_same(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[str, str, float]] = []
+
+    def compare(_setting: object, _seed: int, a: ArmSource, b: ArmSource, cell: str) -> None:
+        assert (a.text, b.text) == (power_trials.slowed_arm(0.0), power_trials.slowed_arm(0.01))
+        asked.append(("duet", cell, 10.0))
+
+    def tool(trial: Trial) -> list[PeerTrial]:
+        a, b = (find_source(spec).text for spec in (trial.a, trial.b))
+        assert (a, b) == (power_trials.slowed_arm(0.0), power_trials.slowed_arm(0.01))
+        asked.append(("tool", trial.cell, trial.seconds))
+        return [PeerTrial("tool mean:5%", False, {"mean": 1.0}, 9.5)]
+
+    monkeypatch.setattr(power_trials, "_compare", compare)
+    monkeypatch.setattr(power_trials.peers, "PEERS", {"tool": tool})
+    for index in range(5):
+        power_trials.beside_peers(setting([]), 0, index, "duet", 0.01)
+        found = power_trials.beside_peers(setting([]), 0, index, "tool", 0.01)
+
+    assert found["cell"] == power_trials.CELL
+    assert found["peers"] == [
+        {"peer": "tool mean:5%", "alarm": False, "ratios": {"mean": 1.0}, "seconds": 9.5}
+    ]
+    cells = [*power_trials.PEER_CELLS, power_trials.CELL]
+    assert asked == [(name, cell, 10.0) for cell in cells for name in ("duet", "tool")]
+
+
 def test_a_study_stops_when_its_time_is_over(tmp_path: Path, parts: list[tuple[str, int]]):
     told: list[str] = []
     power_study.run_trials(tmp_path / "t", 1, setting(told), [], time.monotonic() - 1)
@@ -88,7 +198,14 @@ def test_a_study_stops_when_its_time_is_over(tmp_path: Path, parts: list[tuple[s
 
 @pytest.mark.parametrize(
     ("name", "other"),
-    [("machine", "abc"), ("python", "2.7.18"), ("provider", "nanobind"), ("budget", 3.0)],
+    [
+        ("machine", "abc"),
+        ("python", "2.7.18"),
+        ("provider", "nanobind"),
+        ("budget", 3.0),
+        ("cpu", 7),
+        ("code", "0"),
+    ],
 )
 def test_trials_that_were_made_differently_are_not_added_to(
     tmp_path: Path, parts: list[tuple[str, int]], name: str, other: object
@@ -139,29 +256,28 @@ def test_a_slowed_arm_gives_the_outputs_of_the_arm():
     assert play_briefly(Contest({"slowed": ArmOfSource(slowed)}, "arm", arm)).failure is None
 
 
-@pytest.mark.parametrize(("share", "spent"), [(0.0, 1.0), (0.02, 1.02), (0.5, 1.5)])
-def test_a_slowed_arm_takes_longer_by_its_share(
-    monkeypatch: pytest.MonkeyPatch, share: float, spent: float
-):
+@pytest.mark.parametrize("share", [0.0, 0.005, 0.02, 0.5])
+def test_a_slowed_arm_takes_longer_by_its_share(monkeypatch: pytest.MonkeyPatch, share: float):
     now = [0.0]
 
     def clock() -> float:
-        now[0] += 1e-6  # What a look at the clock takes.
+        now[0] += 5e-8  # What a look at the clock takes.
         return now[0]
 
     monkeypatch.setattr(time, "perf_counter", clock)
     text = power_trials.slowed_arm(share)
-    module = load_apart(ArmSource("slowed", "slowed", "slowed.py", text), f"_slowed_{spent}")
+    module = load_apart(ArmSource("slowed", "slowed", "slowed.py", text), f"_slowed_{share}")
 
     def work(_self: object, *_arguments: object) -> str:
-        now[0] += 1
+        now[0] += 1e-4  # A tenth of a millisecond: less than in any cell of the grid.
         return "output"
 
     monkeypatch.setattr(module._Arm, "build_scheduler_output", work)
     arm = module.KvCacheConnectorSchedulerOutputManager()
 
     assert arm.build_scheduler_output(None, None, None) == "output"
-    assert now[0] == pytest.approx(spent, abs=4e-6)
+    # Both sides wait a microsecond, and look at the clock twice more: that is no difference.
+    assert now[0] == pytest.approx(1e-4 * (1 + share) + 1e-6, abs=1.6e-7)
 
 
 def test_what_is_kept_of_a_cell():
@@ -213,7 +329,7 @@ def test_a_trial_runs_for_real(monkeypatch: pytest.MonkeyPatch):
     cells = (SteadyDecode(requests=1, tokens=8), SteadyDecode(requests=2, tokens=8))
     monkeypatch.setattr(power_trials, "find_scenarios", lambda _name: cells)
 
-    found = power_trials.each_cell(setting([], seconds=0.1), 3, 0.5)
+    found = power_trials.each_cell(setting([], seconds=0.1), 5, 3, 0.5)
 
     (cell,) = found["cells"]
     assert cell["cell"] == "v2-2x8"

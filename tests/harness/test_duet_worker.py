@@ -133,11 +133,11 @@ def test_the_order_of_the_arms_is_random_and_balanced(notes: Path):
     orders = [tuple(one["module"] for one in calls) for calls in iterations]
     counts = Counter(orders)
     assert set(counts) == set(permutations(orders[0]))
-    # 160 / 6 is 27, with a standard deviation of 4.7: the bounds are three of them away.
-    assert all(12 <= count <= 42 for count in counts.values())
-    for place in range(3):
-        # 53 of 160, with a standard deviation of 6.
-        assert all(35 <= n <= 71 for n in Counter(order[place] for order in orders).values())
+    # 26 turns of all six and a part of one more, each turn in an order of its own.
+    assert set(counts.values()) <= {26, 27}
+    turns = [tuple(orders[i : i + 6]) for i in range(0, 156, 6)]
+    assert all(set(turn) == set(counts) for turn in turns)
+    assert len(set(turns)) > 20
 
 
 def test_seeds_decide_orders_and_inputs(notes: Path):

@@ -176,6 +176,9 @@ def test_crossover_needs_a_ratio_for_each_size():
         # Clopper and Pearson's table of 1934 has 0.19 and 0.81 for 5 of 10.
         (5, 10, 0.18709, 0.81291),
         (99, 100, 0.94554, 0.99975),
+        # 1 - 0.025 ** (1 / 5000).
+        (0, 5000, 0.0, 0.00074),
+        (2500, 5000, 0.48604, 0.51396),
     ],
 )
 def test_a_share_has_its_exact_interval(found: int, trials: int, low: float, high: float):
