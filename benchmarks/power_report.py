@@ -9,7 +9,6 @@ import statistics
 from collections import Counter
 from collections.abc import Sequence
 from pathlib import Path
-from typing import Any
 
 from power_file import Record, cells_of, of
 from power_report_peers import peers_section
@@ -23,6 +22,8 @@ from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 _RESAMPLED_GRIDS = 500
+# How far from 1 the mean A/A ratio may lie, whichever arm is first.
+_NO_BIAS = 0.0005
 _SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
 
 
@@ -104,8 +105,15 @@ def _false_alarms(trials: Sequence[Record]) -> str:
     ended = ", ".join(f"{number} with {code}" for code, number in sorted(codes.items()))
     return (
         f"{table(('A/A', 'False alarms'), rows)}\n\nOf the cells: {told}. The command ended "
-        f"{ended} (0 no difference, 3 inconclusive). A cell took {seconds(took)}."
+        f"{ended} (0 no difference in any cell, 3 inconclusive in some). Of the 95 % intervals, "
+        f"{_holding_one(cells)} hold 1; they are those of the moment at which a cell stopped. "
+        f"A cell took {seconds(took)}."
     )
+
+
+def _holding_one(cells: Sequence[Record]) -> str:
+    ratios = [cell["ratio"] for cell in cells]
+    return count(sum(one["low"] <= 1 <= one["high"] for one in ratios), len(ratios))
 
 
 def _failed(trials: Sequence[Record]) -> str:
@@ -119,10 +127,18 @@ def _slowdowns(trials: Sequence[Record]) -> str:
     for label in _SLOWDOWNS:
         cells = cells_of(of(trials, label))
         if cells:
-            rows.append((label, *_kinds(cells), seconds([cell["took"] for cell in cells])))
-    head = ("Slowdown", "Slower", "Inconclusive", "No difference", "Faster", "A cell took")
-    words = "In the cell v2-64x2048. The threshold is 0.5 %: of a slowdown that lies on it nothing "
-    return f"{table(head, rows)}\n\n{words}should be said." if rows else ""
+            effects = [effect for cell in cells for effect in cell["effects"]]
+            took = seconds([cell["took"] for cell in cells])
+            rows.append((label, *_kinds(cells), ratio(mean(effects)), took))
+    head = (
+        *("Slowdown", "Slower", "Inconclusive", "No difference", "Faster"),
+        *("Mean ratio of all processes", "A cell took"),
+    )
+    words = (
+        "In the cell v2-64x2048. The threshold is 0.5 %: a slowdown that lies on it is neither "
+        "clearly beyond nor clearly within it."
+    )
+    return f"{table(head, rows)}\n\n{words}" if rows else ""
 
 
 def _cells(trials: Sequence[Record]) -> str:
@@ -171,40 +187,46 @@ def _hogs(trials: Sequence[Record]) -> str:
             rows.append((label, count(bad, len(cells)), *_kinds(cells)))
     head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
     words = (
-        "In all twelve cells; in every other trial the hog is pinned to the core that is measured "
-        "on."
+        "In all twelve cells in turn; in every other trial the hog is pinned to the core that is "
+        "measured on, in the rest it may run on any."
     )
     return f"{table(head, rows)}\n\n{words}" if rows else ""
 
 
 def _positions(trials: Sequence[Record]) -> str:
-    cells = cells_of(of(trials, "a/a grid"))
+    grids = of(trials, "a/a grid")
+    cells = cells_of(grids)
     if not cells:
         return ""
-
-    def processes(name: str) -> list[Any]:
-        return [value for cell in cells for value in cell[name]]
-
-    effects, imported = processes("effects"), processes("imported_first")
-    places = processes("by_place")
+    effects = [effect for cell in cells for effect in cell["effects"]]
+    first = [flag for cell in cells for flag in cell["imported_first"]]
     groups = {
-        "all": effects,
-        "first arm imported before the second": list(itertools.compress(effects, imported)),
-        "second arm imported before the first": [
-            effect for effect, first in zip(effects, imported, strict=True) if not first
-        ],
-        "the control against the first arm": processes("controls"),
-        "iterations in which the first arm ran first": [p[0] for p in places if p[0] is not None],
-        "iterations in which the second arm ran first": [p[1] for p in places if p[1] is not None],
+        "all: B against A, named second": effects,
+        "A imported before B": list(itertools.compress(effects, first)),
+        "B imported before A": list(itertools.compress(effects, [not flag for flag in first])),
+        "the control against A": [value for cell in cells for value in cell["controls"]],
     }
-    rows = [
-        (name, f"{len(values)}", ratio(mean(values))) for name, values in groups.items() if values
-    ]
+    rows = []
+    for name, values in groups.items():
+        if len(values) > 1:
+            found = mean(values)
+            within = "yes" if abs(found.value - 1) <= _NO_BIAS else "no"
+            rows.append((name, f"{len(values)}", ratio(found), within))
+    places = []
+    for name, own in by_cell(grids).items():
+        pairs = [pair for cell in own for pair in cell["by_place"]]
+        before = [pair[0] for pair in pairs if pair[0] is not None]
+        after = [pair[1] for pair in pairs if pair[1] is not None]
+        both = [effect for cell in own for effect in cell["effects"]]
+        places.append((name, *(ratio(mean(values)) for values in (before, after, both))))
+    head = ("Position", "Processes", "Mean A/A ratio", f"Within {_NO_BIAS:.2%}")
+    place_head = ("Cell", "A ran before B", "B ran before A", "Both orders")
     words = (
-        "Ratio of the same arm to itself, over the processes of all A/A grids. The last two lines "
-        "are what a place in the iteration is worth; the order is random, so that it cancels."
+        "What a place within an iteration is worth: the arm that runs later finds other caches. "
+        "The orders come equally often in each process, so that a process's figure, the last "
+        "column, does not have it."
     )
-    return f"{table(('Position', 'Processes', 'Mean A/A ratio'), rows)}\n\n{words}"
+    return f"{table(head, rows)}\n\n{table(place_head, places)}\n\n{words}"
 
 
 def _resampled(trials: Sequence[Record]) -> str:
@@ -222,7 +244,7 @@ def _resampled(trials: Sequence[Record]) -> str:
         grids = 0
         for _ in range(_RESAMPLED_GRIDS):
             found = [
-                _draw_cell(duet, scenario, cells[scenario.name], shift, rng)
+                _draw_cell(duet, scenario, rng.choice(cells[scenario.name]), shift, rng)
                 for scenario in scenarios
             ]
             kinds.update(found)
@@ -231,9 +253,9 @@ def _resampled(trials: Sequence[Record]) -> str:
         rows.append((label, count(grids, _RESAMPLED_GRIDS), *share))
     head = ("Slowdown", "Grids with a difference", *(f"Cells: {kind}" for kind in Kind))
     words = (
-        f"{_RESAMPLED_GRIDS} grids of processes drawn from those of the live A/A grids, cell by "
-        "cell; for the slowdown each effect is moved by it. It shows what the rule does with this "
-        "noise, not what the machine does at another time."
+        f"{_RESAMPLED_GRIDS} grids: for each cell a live A/A run is drawn, and then processes of "
+        "it, as if they did not depend on each other; for the slowdown each effect is moved by it. "
+        "It shows what the rule does with this noise, not what the machine does at another time."
     )
     return f"{table(head, rows)}\n\n{words}"
 
@@ -241,27 +263,23 @@ def _resampled(trials: Sequence[Record]) -> str:
 def _draw_cell(
     duet: Duet,
     scenario: SteadyDecode | TraceReplay,
-    cells: Sequence[Record],
+    cell: Record,
     shift: float,
     rng: random.Random,
 ) -> Kind:
-    drawn = [
-        Process(effect + shift, control, share, (1.0, 1.0, 1.0))
-        for cell in cells
-        for effect, control, share in zip(
-            cell["effects"], cell["controls"], cell["cpu_shares"], strict=True
-        )
-    ]
-    cost = sum(cell["took"] for cell in cells) / len(drawn)
-    spent = itertools.count()
-    ticks = 0.0
+    """Return the verdict on processes that are drawn from those of one run of a cell."""
+    parts = (cell["effects"], cell["controls"], cell["cpu_shares"])
+    seen = list(zip(*parts, strict=True))
+    cost = cell["took"] / len(seen)
+    drawn = 0
 
     def draw() -> Process:
-        nonlocal ticks
-        ticks = next(spent) * cost + cost
-        return rng.choice(drawn)
+        nonlocal drawn
+        drawn += 1
+        effect, control, share = rng.choice(seen)
+        return Process(effect + shift, control, share, (1.0, 1.0, 1.0))
 
-    return compare_cell(duet, scenario, draw=draw, clock=lambda: ticks).verdict.kind
+    return compare_cell(duet, scenario, draw=draw, clock=lambda: drawn * cost).verdict.kind
 
 
 def _kinds(cells: Sequence[Record]) -> list[str]:

@@ -176,6 +176,19 @@ def is_counted(budget: Budget, works: Sequence[Work]) -> bool:
     return update(budget, works, budget.seed, whole=True) == budget
 
 
+def raised_figures(before: Budget, budget: Budget) -> list[str]:
+    """Return a line for each budget of this Python that is larger than before."""
+    return [
+        f"{cell}, {arm}: {figure} {old:,.10g} -> {new:,.10g}"
+        for cell, arms in budget.cells.items()
+        for arm, figures in arms.items()
+        for figure in figures
+        if (new := _limit(figures, figure)) is not None
+        and (old := _limit(before.cells.get(cell, {}).get(arm, {}), figure)) is not None
+        and new > old
+    ]
+
+
 def other_pythons(one: Budget, other: Budget) -> list[str]:
     """Return the Python versions, without this one, whose figures are not the same in both."""
     return [

@@ -6,6 +6,7 @@ What cannot be read, as in many containers and virtual machines, is unknown and 
 from __future__ import annotations
 
 import shutil
+import subprocess
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from enum import StrEnum
@@ -24,8 +25,6 @@ _TURBO = {
 # Clock sources that are read without a system call.
 _QUICK_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 _ASLR = {"0": "off", "1": "on, but not for the heap", "2": "on"}
-# Up to which perf counts instructions of one's own processes without root.
-_MOST_PARANOID = 2
 # One for the process that measures, one for all else.
 _CORES_NEEDED = 2
 # An iteration takes some microseconds at least.
@@ -63,6 +62,7 @@ def look(
     clock: Clock,
     root: Path = Path("/"),
     which: Callable[[str], str | None] = shutil.which,
+    counts: Callable[[str], bool] | None = None,
 ) -> list[Finding]:
     """Return all findings, always the same ones in the same order.
 
@@ -72,6 +72,7 @@ def look(
         clock: what the clock is like.
         root: the folder below which ``proc`` and ``sys`` are.
         which: returns the path of a program, None where it is not there.
+        counts: returns whether the perf at a path counts instructions; by default it is tried.
     """
     cores = list(allowed) if cpu is None else [cpu]
     return [
@@ -85,7 +86,7 @@ def look(
         _aslr(root),
         _clock_source(root),
         _clock(clock),
-        _counters(root, which("perf")),
+        _counters(root, which("perf"), counts or can_count),
         _valgrind(which("valgrind")),
     ]
 
@@ -160,15 +161,19 @@ def _siblings(root: Path, cores: Sequence[int]) -> Finding:
     groups = [cpu_list(text) for file in files if (text := read_text(file))]
     if not groups:
         return _unreadable(name, "keep the other thread of the core idle")
-    siblings = sorted({cpu for group in groups if len(group) > 1 for cpu in group})
-    if not siblings:
+    shared = sorted({tuple(group) for group in groups if len(group) > 1})
+    if not shared:
         return Finding(name, f"none share a core with {_words(cores)}", State.GOOD)
-    found = f"{_words(siblings)} share a core"
+    found = f"{'; '.join(map(_words, shared))} share a core"
     if len(cores) > 1:
         return Finding(name, found, State.BETTER, "pin to one of them and keep the other idle")
-    others = [cpu for cpu in siblings if cpu not in cores]
-    files_off = " ".join(f"/{_CPUS}/cpu{cpu}/online" for cpu in others)
-    advice = f"keep {_words(others)} idle, or echo 0 | sudo tee {files_off}, and 1 when done"
+    others = [cpu for cpu in shared[0] if cpu not in cores]
+    advice = f"keep {_words(others)} idle"
+    # The first core of a machine often cannot go offline, and the last but one should not.
+    switches = [f"{_CPUS}/cpu{cpu}/online" for cpu in others]
+    online = cpu_list(read_text(root / _CPUS / "online"))
+    if all((root / file).exists() for file in switches) and len(online) > len(shared[0]):
+        advice += f", or echo 0 | sudo tee /{' /'.join(switches)}, and 1 when done"
     return Finding(name, found, State.BETTER, advice)
 
 
@@ -231,7 +236,17 @@ def _clock(clock: Clock) -> Finding:
     )
 
 
-def _counters(root: Path, perf: str | None) -> Finding:
+def can_count(perf: str) -> bool:
+    """Return whether a perf counts the instructions of a process of ours."""
+    command = [perf, "stat", "-x", ",", "-e", "instructions:u", "true"]
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+        return False
+    return any(line.partition(",")[0].isdecimal() for line in done.stderr.splitlines())
+
+
+def _counters(root: Path, perf: str | None, counts: Callable[[str], bool]) -> Finding:
     """Say whether ``perf stat -e instructions`` works.
 
     The kernel lists a processor's counters as an event source: ``cpu``, ``cpu_core`` where there
@@ -239,24 +254,17 @@ def _counters(root: Path, perf: str | None) -> Finding:
     """
     name = "instruction counters"
     folder = root / "sys/bus/event_source/devices"
-    if not folder.is_dir():
-        return _unreadable(name, "try perf stat -e instructions true")
-    if not [*folder.glob("cpu*"), *folder.glob("armv*")]:
+    if folder.is_dir() and not [*folder.glob("cpu*"), *folder.glob("armv*")]:
         advice = "use stepbench compare --instructions, or ask the host for the counters"
         return Finding(name, "the processor's are not visible here", State.BETTER, advice)
-    level = read_text(root / "proc/sys/kernel/perf_event_paranoid") or ""
-    found = f"visible; perf_event_paranoid {level or 'not readable'}, perf {perf or 'not there'}"
     if perf is None:
-        return Finding(
-            name, found, State.BETTER, "install perf (package linux-perf or linux-tools)"
-        )
-    try:
-        is_allowed = int(level) <= _MOST_PARANOID
-    except ValueError:
-        return Finding(name, found, State.UNKNOWN, "try perf stat -e instructions true")
-    if is_allowed:
-        return Finding(name, found, State.GOOD)
-    advice = f"sudo sysctl kernel.perf_event_paranoid={_MOST_PARANOID}"
+        advice = "install perf (package linux-perf or linux-tools)"
+        return Finding(name, "perf is not there", State.BETTER, advice)
+    if counts(perf):
+        return Finding(name, f"{perf} counts them", State.GOOD)
+    level = read_text(root / "proc/sys/kernel/perf_event_paranoid") or "not readable"
+    found = f"{perf} does not count them; perf_event_paranoid {level}"
+    advice = "sudo sysctl kernel.perf_event_paranoid=2; a container needs the right PERFMON as well"
     return Finding(name, found, State.BETTER, advice)
 
 

@@ -12,7 +12,7 @@ from typing import Any
 from .duet import CellResult, Duet
 from .files import write_atomically
 
-FORMAT = 1
+FORMAT = 2
 
 
 def write_duet(
@@ -35,6 +35,8 @@ def write_duet(
         "a": asdict(duet.a),
         "b": asdict(duet.b),
         "threshold": duet.threshold,
+        "comparisons": duet.rule.comparisons,
+        "seconds": duet.seconds,
         "seed": duet.seed,
         "cpu": duet.cpu,
         "provider": duet.provider,

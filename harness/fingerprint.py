@@ -22,14 +22,18 @@ FIELDS = "stepbench_machine_fields"
 
 UNKNOWN = "unknown"
 
-# Names in /proc/cpuinfo on x86, then on Arm, which has a variant and a revision for the stepping.
+# Names in /proc/cpuinfo on x86; on Arm, which has a variant and a revision for the stepping; and,
+# for the model's name, on POWER and RISC-V.
 _CPU_KEYS = {
     "cpu_vendor": ("vendor_id", "CPU implementer"),
     "cpu_family": ("cpu family", "CPU architecture"),
     "cpu_model": ("model", "CPU part"),
     "cpu_stepping": ("stepping", "CPU variant", "CPU revision"),
-    "cpu_model_name": ("model name",),
+    "cpu_model_name": ("model name", "cpu", "machine", "uarch", "isa"),
 }
+
+# What names a core, in the folder of the topology of each of its threads.
+_CORE = ("physical_package_id", "core_id")
 
 _KIB_PER_GIB = 1024**2
 
@@ -60,14 +64,16 @@ def machine_fields(root: Path = Path("/")) -> dict[str, str]:
     """
     processors = _processors(read_text(root / "proc/cpuinfo") or "")
     cpus = root / "sys/devices/system/cpu"
-    online = cpu_list(read_text(cpus / "online")) or list(range(len(processors)))
-    siblings = (read_text(cpus / f"cpu{cpu}/topology/thread_siblings_list") for cpu in online)
+    # Not those that are online: a thread may be taken offline to measure, and is back later.
+    present = cpu_list(read_text(cpus / "present")) or list(range(len(processors)))
+    places = [cpus / f"cpu{cpu}/topology" for cpu in present]
+    cores = {tuple(read_text(place / name) for name in _CORE) for place in places}
     return {
         "architecture": os.uname().machine,
         **{name: _cpu_field(processors, keys) for name, keys in _CPU_KEYS.items()},
         "caches": _joined(map(_cache, cpus.glob("cpu[0-9]*/cache/index[0-9]*"))),
-        "logical_cpus": str(len(online) or UNKNOWN),
-        "cores": str(len({text for text in siblings if text}) or UNKNOWN),
+        "logical_cpus": str(len(present) or UNKNOWN),
+        "cores": str(len({core for core in cores if None not in core}) or UNKNOWN),
         "memory_gib": _memory(read_text(root / "proc/meminfo") or ""),
     }
 

@@ -46,12 +46,14 @@ class Step:
         outcome: how it ended.
         summary: one line.
         details: lines of Markdown, such as a table; empty where the line says it all.
+        cell: of a timed cell what its verdict rests on, in the words of JSON; None of other steps.
     """
 
     name: str
     outcome: Outcome
     summary: str
     details: str = ""
+    cell: Mapping[str, object] | None = None
 
 
 @dataclass(frozen=True)
@@ -92,6 +94,60 @@ class GateConfig:
         return _first_match(self.growth, arm)
 
 
+def parse_config(text: str, where: str, names: Sequence[str]) -> GateConfig:
+    """Return the configuration that a TOML text holds in the table with these names.
+
+    Raises InputError if it holds none.
+    """
+    try:
+        document: Any = tomllib.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{where}: not a TOML file: {error}") from None
+    for name in names:
+        document = document.get(name) if isinstance(document, dict) else None
+    if not isinstance(document, dict):
+        raise InputError(f"{where}: no table [{'.'.join(names)}]")
+    return _config(where, document)
+
+
+def find_config(path: Path | None) -> Path:
+    """Return the file with the configuration: this one, or else what is in the working folder."""
+    if path is not None:
+        return path
+    own = Path("stepbench.toml")
+    return own if own.exists() else Path("pyproject.toml")
+
+
+def table_of(path: Path) -> tuple[str, ...]:
+    """Return the names of the table that configures the gate in a file."""
+    return ("tool", "stepbench", "gate") if path.name == "pyproject.toml" else ("gate",)
+
+
+def loosened(before: GateConfig, config: GateConfig) -> tuple[list[str], list[str]]:
+    """Return what a configuration checks no more, and where it is less strict than before.
+
+    Both one line each.
+    """
+    gone = [f"arm {arm}" for arm in before.arms if arm not in config.arms]
+    gone += [f"cell {cell}" for cell in before.cells if cell not in config.cells]
+    looser = [
+        f"{name} {getattr(before, name)} -> {getattr(config, name)}"
+        for name in ("scenario", "budget")
+        if getattr(before, name) != getattr(config, name)
+    ]
+    if config.runs < before.runs:
+        looser.append(f"runs {before.runs} -> {config.runs}")
+    for arm in config.arms:
+        for cell in config.cells:
+            old, new = before.threshold_of(cell, arm), config.threshold_of(cell, arm)
+            if new > old:
+                looser.append(f"threshold of {cell}/{arm} {old:.2%} -> {new:.2%}")
+        limit, now = before.growth_of(arm), config.growth_of(arm)
+        if limit is not None and (now is None or now > limit):
+            looser.append(f"growth of {arm} {limit:g} -> {'none' if now is None else f'{now:g}'}")
+    return gone, looser
+
+
 def load_config(path: Path | None) -> GateConfig:
     """Return the gate's configuration.
 
@@ -103,32 +159,17 @@ def load_config(path: Path | None) -> GateConfig:
     Raises:
         InputError: there is no such file, or it does not configure the gate.
     """
-    if path is None:
-        path = Path("stepbench.toml")
-        if not path.exists():
-            path = Path("pyproject.toml")
+    path = find_config(path)
     try:
-        document: Any = tomllib.loads(path.read_text(encoding="utf-8"))
+        text = path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
-    names = ["tool", "stepbench", "gate"] if path.name == "pyproject.toml" else ["gate"]
-    for name in names:
-        document = document.get(name) if isinstance(document, dict) else None
-    if not isinstance(document, dict):
-        raise InputError(f"{path}: no table [{'.'.join(names)}]")
-    return _config(str(path), document)
+    return parse_config(text, f"{path}", table_of(path))
 
 
-def check_patterns(config: GateConfig, cells: Sequence[str]) -> None:
-    """Raise InputError where a glob matches nothing: a slip would switch a check off.
-
-    Args:
-        config: the configuration.
-        cells: names of all cells that there are.
-    """
-    timed = [f"{cell}/{arm}" for cell in cells for arm in config.arms]
+def check_patterns(config: GateConfig) -> None:
+    """Raise InputError where a glob matches nothing checked: a slip would switch a check off."""
+    timed = [f"{cell}/{arm}" for cell in config.cells for arm in config.arms]
     for what, patterns, names in (
         ("thresholds", config.thresholds, timed),
         ("growth", config.growth, list(config.arms)),

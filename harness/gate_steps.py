@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -9,19 +10,27 @@ from pathlib import Path
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, NoBaselineError, WorkerError
 
-from .arms import FLOOR, REFERENCE, check_arms
+from .arms import ARMS, FLOOR, REFERENCE, check_arms
 from .counting import Work, count_cells
 from .duet import CellResult, Duet, compare_cell
-from .gate import GateConfig, Outcome, Step, check_patterns
+from .duet_file import cell_document
+from .gate import (
+    GateConfig,
+    Outcome,
+    Step,
+    check_patterns,
+    loosened,
+    parse_config,
+    table_of,
+)
 from .gate_work import growing, work
-from .loading import ArmOfSource, find_source
+from .loading import ArmOfSource, ArmSource, find_source
 from .machine import keep_off
 from .revision import ROOT, git
 from .verdict import Kind
 from .verification import Contest, Verification, play_briefly, verify
 
-# What the modules of two revisions of an arm have in common.
-_SHARED = ("connector/data.py", "connector/interfaces.py", "connector/log.py")
+_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 _OUTCOMES = {
     Kind.SLOWER: Outcome.FOUND,
@@ -34,6 +43,7 @@ _OUTCOMES = {
 def run_gate(
     config: GateConfig,
     *,
+    file: Path | None = None,
     cpu: int | None,
     jobs: int,
     limit: float | None,
@@ -46,6 +56,7 @@ def run_gate(
 
     Args:
         config: what to check.
+        file: where that is configured, to be held against the base; None leaves that out.
         cpu: the core to time on; None for no pinning.
         jobs: processes for what is not timed.
         limit: seconds without any result after which one of them counts as hanging. With it all of
@@ -58,16 +69,25 @@ def run_gate(
     """
     check_arms(config.arms, floor=False)
     names = [scenario.name for scenario in find_scenarios(config.scenario)]
-    check_patterns(config, names)
     gone = [cell for cell in config.cells if cell not in names]
     if gone:
         words = f"no such cell in scenario {config.scenario}: {', '.join(gone)}"
         yield Step("cells", Outcome.NOTHING_TO_COMPARE, words)
         return
-    if git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}") is None:
+    check_patterns(config)
+    commit = git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}")
+    if commit is None:
         words = f"there is no git revision {config.base!r} here"
         yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
         return
+    # Where this work left it: what the base has got since is not this change's.
+    parted = git("merge-base", "HEAD", commit)
+    if parted is not None and parted != commit:
+        words = f"{config.base} has moved on: held against {parted[:12]}, where this work left it"
+        yield Step("base", Outcome.PASSED, words)
+        config = replace(config, base=parted[:12])
+    if file is not None:
+        yield from configuration(config, file)
     progress("equivalence")
     step = equivalence(config, jobs, limit, describe)
     yield step
@@ -92,8 +112,26 @@ def run_gate(
                 comparisons = len(changed) * len(config.cells)
                 yield from timing(config, arm, comparisons, cpu, limit, progress)
             else:
-                words = f"its source is that of {config.base}: not timed"
+                words = f"its code is that of {config.base}: not timed"
                 yield Step(f"time of {arm}", Outcome.PASSED, words)
+
+
+def configuration(config: GateConfig, file: Path) -> Iterator[Step]:
+    """Say what the gate checks no more, or less strictly, than as configured at the base."""
+    if not file.resolve().is_relative_to(ROOT):
+        return
+    path = file.resolve().relative_to(ROOT)
+    text = git("show", f"{config.base}:./{path}", strip=False)
+    try:
+        before = parse_config(text or "", f"{path}", table_of(path))
+    except InputError:
+        return  # There was none: this change brings it.
+    gone, looser = loosened(before, config)
+    name = "configuration"
+    if gone:
+        yield Step(name, Outcome.NOTHING_TO_COMPARE, f"no longer checked: {', '.join(gone)}")
+    if looser:
+        yield Step(name, Outcome.PASSED, f"less strict than at the base: {'; '.join(looser)}")
 
 
 def equivalence(
@@ -128,21 +166,27 @@ def broken(
 ) -> Step:
     """Say how arms broke a step, and the first of them that does so alone.
 
+    Where none does, it may be the machine, out of memory or too busy: that is inconclusive.
+
     Args:
         name: the step.
         error: what came of the arms together.
         arms: the arms.
         play: does the step with one arm, in one process.
     """
-    arm = ""
     for alone in arms:
         try:
             play(alone)
         except (Exception, SystemExit) as own:
-            arm, error = f"{alone}: ", own
-            break
+            return Step(name, Outcome.FOUND, f"{alone}: {in_words(own)}")
+    words = f"{in_words(error)}; but each arm by itself passes"
+    return Step(name, Outcome.INCONCLUSIVE, words)
+
+
+def in_words(error: BaseException) -> str:
+    """Return an error on one line."""
     kind = "" if isinstance(error, InputError | WorkerError) else f"{type(error).__name__}: "
-    return Step(name, Outcome.FOUND, " ".join(f"{arm}{kind}{error}".split()).removesuffix(":"))
+    return " ".join(f"{kind}{error}".split()).removesuffix(":")
 
 
 def count_all(
@@ -155,23 +199,58 @@ def count_all(
 
 
 def shared_code(config: GateConfig) -> Iterator[Step]:
-    """Say what changed of the code that both sides of a duet share, and which it cannot see."""
+    """Say what changed of the code that both sides of a duet share, and which it cannot see.
+
+    That is all that arms can import of their package: the modules that are no arms.
+    """
+    arms = {f"{module.replace('.', '/')}.py" for module in ARMS.values()}
+    listed = git("ls-tree", "--name-only", config.base, "./connector/") or ""
+    paths = {path for path in listed.splitlines() if path.endswith(".py")}
+    paths |= {f"connector/{path.name}" for path in (ROOT / "connector").glob("*.py")}
     changed = [
         path
-        for path in _SHARED
-        if git("show", f"{config.base}:./{path}", strip=False) != _text(ROOT / path)
+        for path in sorted(paths - arms)
+        if not same_code(git("show", f"{config.base}:./{path}", strip=False), _text(ROOT / path))
     ]
     if changed:
-        words = f"not timed, since both sides of a duet share it: {', '.join(changed)}"
+        words = (
+            f"not timed, since both sides of a duet share it: {', '.join(changed)}; run `stepbench "
+            "speedup` at both revisions, on one quiet machine"
+        )
         yield Step("shared code", Outcome.INCONCLUSIVE, words)
 
 
 def is_changed(config: GateConfig, arm: str) -> bool:
-    """Return whether the source of an arm is not that of the base."""
+    """Return whether the code of an arm is not that of the base."""
     try:
-        return find_source(f"git:{config.base}:{arm}").text != find_source(arm).text
+        before = find_source(f"git:{config.base}:{arm}").text
     except NoBaselineError:
         return True
+    return not same_code(before, find_source(arm).text)
+
+
+def same_code(before: str | None, now: str | None) -> bool:
+    """Return whether two sources do the same whatever they do: but for comments and docstrings."""
+    if before is None or now is None or before == now:
+        return before == now
+    try:
+        return _without_words(before) == _without_words(now)
+    except (SyntaxError, ValueError, RecursionError):
+        return False
+
+
+def _without_words(text: str) -> str:
+    """Return a source's syntax tree without comments, which it lacks anyway, and docstrings."""
+    tree = ast.parse(text)
+    for node in ast.walk(tree):
+        body = getattr(node, "body", None)
+        if not isinstance(node, _DOCUMENTED) or not body:
+            continue
+        first = body[0]
+        is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
+        if is_text and isinstance(first.value.value, str):
+            first.value.value = ""
+    return ast.dump(tree)
 
 
 def timing(
@@ -198,11 +277,11 @@ def timing(
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
         contest = Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base))
         found = play_briefly(contest, limit=limit)
-    except WorkerError as error:
-        yield Step(name, Outcome.FOUND, f"it or {base.spec}: {error}")
-        return
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
+        return
+    except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+        yield _broken_by_either(name, base, error, limit)
         return
     if found.failure is not None:
         words = f"its outputs are not those of {base.spec}: {found.failure.difference.field}"
@@ -224,17 +303,32 @@ def timing(
         yield _timed(f"{name}, {scenario.name}", result)
 
 
+def _broken_by_either(
+    name: str, base: ArmSource, error: BaseException, limit: float | None
+) -> Step:
+    """Say how an arm or its base broke: without a base that runs there is nothing to compare."""
+    alone = ArmOfSource(base)
+    try:
+        play_briefly(Contest({"base": alone}, "base", alone), limit=limit)
+    except (Exception, SystemExit) as own:
+        words = f"the base does not run: {in_words(own)}"
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words)
+    return Step(name, Outcome.FOUND, in_words(error))
+
+
 def _timed(name: str, result: CellResult) -> Step:
     verdict = result.verdict
+    # What each process says and not their samples, which are ten times as much.
+    cell = {**cell_document(result), "samples": None, "imports": None, "orders": None}
     if result.failure is not None:
-        return Step(name, Outcome.FOUND, result.failure)
+        return Step(name, Outcome.FOUND, result.failure, cell=cell)
     words = verdict.kind.value
     if verdict.ratio is not None:
         ratio = verdict.ratio
         words += f": ratio {ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})"
     if verdict.reason:
         words += f"; {verdict.reason}"
-    return Step(name, _OUTCOMES[verdict.kind], words)
+    return Step(name, _OUTCOMES[verdict.kind], words, cell=cell)
 
 
 def _text(path: Path) -> str | None:

@@ -17,7 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import ThreadPoolExecutor
+from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -167,6 +167,10 @@ def _side_by_side(
             place.mkdir()
         futures = [pool.submit(_run, duet, result, valgrind, place) for place in places]
         try:
+            # The first that fails ends it: another one may hang.
+            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
+            for future in done:
+                future.result()
             return [future.result() for future in futures]
         except BaseException:
             # Interrupted, or one failed: the threads that wait for the others have to go on.

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scenarios.scenario import SteadyDecode
 
-from .duet import CellResult, Duet, compare_cell
+from .duet import FIRST_LOOK, MOST_PROCESSES, CellResult, Duet, compare_cell
 from .loading import find_source
 from .statistics import student_t
 from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
@@ -79,6 +79,8 @@ def run_against_itself(
 def noise_of(results: Sequence[CellResult]) -> Noise | None:
     """Return the noise of all processes of duets; None if they are fewer than two."""
     processes: list[Process] = []
+    # A cell that failed has waited for its worker.
+    results = [result for result in results if result.failure is None]
     for result in results:
         processes += result.first + result.second
     if len(processes) < 2:
@@ -90,6 +92,18 @@ def noise_of(results: Sequence[CellResult]) -> Noise | None:
         sum(result.took for result in results) / len(processes),
         judge(processes, Rule()),
     )
+
+
+def processes_of_a_run(seconds: float, each: float) -> int:
+    """Return in how many processes a difference has to show itself.
+
+    Half of those that there is time for: the others repeat it.
+
+    Args:
+        seconds: the time of a cell.
+        each: what a process takes, in seconds.
+    """
+    return min(max(int(seconds / each) // 2, FIRST_LOOK), MOST_PROCESSES)
 
 
 def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) -> float:

@@ -14,6 +14,9 @@ from .child import die_with_parent
 
 R = TypeVar("R")
 
+# How long a process may take to end once its work is done.
+_SECONDS_TO_END = 5.0
+
 
 def spread(
     task: Callable[..., R],
@@ -62,7 +65,7 @@ def spread(
             process.kill()
         raise
     finally:
-        pool.shutdown(cancel_futures=True)
+        _end(pool)
 
 
 def _result(future: concurrent.futures.Future[R], limit: float | None, who: str) -> R:
@@ -70,6 +73,17 @@ def _result(future: concurrent.futures.Future[R], limit: float | None, who: str)
     if not future.done():
         raise WorkerError(f"{who} hung: no result in {limit:g} s")
     return future.result()
+
+
+def _end(pool: concurrent.futures.ProcessPoolExecutor) -> None:
+    """End the processes of a pool, also those that a thread of the code run there keeps alive."""
+    processes = list((pool._processes or {}).values())
+    pool.shutdown(wait=False, cancel_futures=True)
+    for process in processes:
+        process.join(_SECONDS_TO_END)
+        if process.is_alive():
+            process.kill()
+            process.join()
 
 
 def _begin() -> None:

@@ -22,7 +22,7 @@ from .plan import Job, Plan
 
 FORMAT = 1
 
-# What must be the same for absolute times to be comparable. No clock rates, no boot values.
+# What names a machine and its Python where there is no fingerprint, and to a reader.
 MACHINE_FIELDS = (
     "hostname",
     "cpu_model_name",

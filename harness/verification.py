@@ -6,6 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 
+from scenarios.errors import WorkerError
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -124,13 +125,13 @@ class Tally:
         runs: their number, up to the one that failed.
         reports: outputs compared in them.
         reached: how many of them reached each ingredient.
-        failed: number of the run that failed; None if none did.
+        failed: the failure of the run that failed, as it came; None if none did.
     """
 
     runs: int
     reports: int
     reached: Counter[str]
-    failed: int | None
+    failed: Failure | None
 
 
 def verify(
@@ -167,7 +168,7 @@ def verify(
         reports += tally.reports
         progress(tally.runs)
         if tally.failed is not None:
-            (failure,) = spread(find_failure, [(contest, tally.failed, seed)], 1, limit=limit)
+            failure = _shortest(contest, tally.failed, seed, limit)
             break
     return Verification(
         tuple(contest.arms),
@@ -212,7 +213,8 @@ def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
             difference, found = contest.play(episode)
             reached.update(found)
             if difference is not None:
-                return Tally(index + 1, reports + reached["report"], coverage, run)
+                failure = Failure(run, episode.setting, tuple(episode.operations), difference)
+                return Tally(index + 1, reports + reached["report"], coverage, failure)
         reports += reached["report"]
         coverage.update(name for name, count in reached.items() if count)
     return Tally(len(runs), reports, coverage, None)
@@ -233,6 +235,19 @@ def tasks(
 
 def _runs(_contest: Contest, runs: Sequence[int], _seed: int) -> str:
     return f"runs {runs[0]} to {runs[-1]}"
+
+
+def _shortest(contest: Contest, failure: Failure, seed: int, limit: float | None) -> Failure:
+    """Return a failure with its operation list shortened, or else as it came.
+
+    It may not come again in another process, as where an arm looks at addresses or hashes; and an
+    arm may hang on what is left of the list. It is a difference all the same.
+    """
+    try:
+        (found,) = spread(find_failure, [(contest, failure.run, seed)], 1, limit=limit)
+    except WorkerError:
+        return failure
+    return found or failure
 
 
 def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:

@@ -29,16 +29,15 @@ _CAUTION = (
     "a verdict run both side by side: `stepbench compare`."
 )
 
-# What a difference in which makes times differ that are of the same code.
-_CONDITIONS = (
-    "Python",
-    "provider",
-    "revision",
-    "garbage collector",
-    "protocol",
-    "seed",
-    "pinned core",
-)
+# State of the machine in which times of the same code differ, by field of the metadata.
+_STATES = {
+    "stepbench_kernel": "kernel",
+    "stepbench_governor": "governor",
+    "stepbench_no_turbo": "no_turbo",
+    "stepbench_boost": "boost",
+    "stepbench_cpus_allowed": "allowed cores",
+    "aslr": "address randomisation",
+}
 
 
 @dataclass(frozen=True)
@@ -195,15 +194,17 @@ def _missing(names: Sequence[str], file: str) -> list[str]:
 
 
 def _differences(results: Results, baseline: Results) -> list[str]:
-    pairs = zip(_CONDITIONS, _conditions(baseline), _conditions(results), strict=True)
-    words = [f"{name} {before}, now {after}" for name, before, after in pairs if before != after]
+    before, after = _conditions(baseline), _conditions(results)
+    words = [
+        f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]
+    ]
     if not words:
         return []
     return [f"Measured under other conditions than the baseline: {'; '.join(words)}."]
 
 
-def _conditions(results: Results) -> tuple[str, ...]:
-    """Return what ``_CONDITIONS`` names."""
+def _conditions(results: Results) -> dict[str, str]:
+    """Return by name what makes times differ that are of the same code."""
     plan, protocol = results.plan, results.plan.protocol
     runs = [run.get_metadata() for _, run in results.runs()]
     pythons = dict.fromkeys(
@@ -216,15 +217,18 @@ def _conditions(results: Results) -> tuple[str, ...]:
         + (" with local changes" if run.get("stepbench_dirty") else "")
         for run in runs
     )
-    return (
-        " and ".join(pythons),
-        plan.provider,
-        " and ".join(revisions),
-        "on" if plan.gc else "off",
-        f"{protocol.processes} x ({protocol.warmups} + {protocol.rounds} x {protocol.samples})",
-        str(plan.seed),
-        "none" if plan.cpu is None else str(plan.cpu),
-    )
+    return {
+        "Python": " and ".join(pythons),
+        "provider": plan.provider,
+        "revision": " and ".join(revisions),
+        "garbage collector": "on" if plan.gc else "off",
+        "protocol": (
+            f"{protocol.processes} x ({protocol.warmups} + {protocol.rounds} x {protocol.samples})"
+        ),
+        "seed": str(plan.seed),
+        "pinned core": "none" if plan.cpu is None else str(plan.cpu),
+        **{name: str(results.metadata.get(key, "unknown")) for key, name in _STATES.items()},
+    }
 
 
 def _table(comparison: Comparison) -> Table:

@@ -8,9 +8,8 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from harness.doctor import Finding, State
-from harness.duet import processes_within
 from harness.duet_file import finite
-from harness.noise_floor import ARM, CELL, Noise, detectable
+from harness.noise_floor import ARM, CELL, Noise, detectable, processes_of_a_run
 from harness.verdict import Rule
 
 from .formats import write_parts
@@ -63,7 +62,7 @@ def _noise(noise: Noise) -> list[str]:
         ]
     return [
         found,
-        f"The smallest slowdown that `stepbench compare` finds here, in 99 of 100 runs: about "
+        f"The smallest slowdown that `stepbench compare` can be relied on to find here: about "
         f"{smallest} a cell, with a threshold of {Rule.threshold:.2%} and if the noise stays as it "
         "was.",
     ]
@@ -71,7 +70,7 @@ def _noise(noise: Noise) -> list[str]:
 
 def _smallest(noise: Noise) -> list[tuple[int, int, float]]:
     """Return seconds, processes in them, and the smallest slowdown as a fraction."""
-    counts = [(seconds, processes_within(seconds, noise.seconds)) for seconds in _TIMES]
+    counts = [(seconds, processes_of_a_run(seconds, noise.seconds)) for seconds in _TIMES]
     return [(seconds, count, detectable(noise, count)) for seconds, count in counts]
 
 

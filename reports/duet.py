@@ -59,7 +59,7 @@ def write_duet(
 
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:
     """Return the verdict on all cells in one sentence."""
-    kind = overall(result.verdict.kind for result in results)
+    kind = _overall(duet, results)
     a, b = f"`{duet.a.spec}`", f"`{duet.b.spec}`"
     counts = {each: sum(result.verdict.kind == each for result in results) for each in Kind}
     details = ", ".join(f"{count} {each}" for each, count in counts.items() if count)
@@ -72,6 +72,13 @@ def headline(duet: Duet, results: Sequence[CellResult]) -> str:
     return (
         f"{words[kind][0].upper()}{words[kind][1:]} ({counted(len(results), 'cell')}: {details})."
     )
+
+
+def _overall(duet: Duet, results: Sequence[CellResult]) -> Kind:
+    """Return the verdict on the whole; of cells that are missing nothing can be said."""
+    kind = overall(result.verdict.kind for result in results)
+    is_whole = len(results) == len(duet.scenarios)
+    return kind if is_whole or kind is Kind.SLOWER else Kind.INCONCLUSIVE
 
 
 def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
@@ -153,11 +160,14 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
         f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
         "to each of the two copies, and their mean; intervals are over processes. Slower or "
-        f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, in all cells "
-        "together at 95 %, and again in fresh processes, whose figures are then shown. Detectable "
-        "is about the smallest slowdown that such a run finds, if the noise stays as it was. The "
+        f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, at 95 % in all "
+        f"{counted(duet.rule.comparisons, 'comparison')} together, and again in fresh processes, "
+        "whose figures are then shown. No difference means: wholly within it, at 99 %. A cell ends "
+        "when that is clear, and the intervals are those of that moment. Detectable is about the "
+        "smallest slowdown that as many processes would find, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches. Control is how far the two copies of the same code came apart. "
+        "their caches. Control is how far the interval of the two copies of the same code reaches "
+        "from 1. "
         f"{advice}{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
     )
 
@@ -168,7 +178,9 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
         "b": duet.b.spec,
         "provider": duet.provider,
         "threshold": duet.threshold,
-        "verdict": overall(result.verdict.kind for result in results),
+        "comparisons": duet.rule.comparisons,
+        "seconds": duet.seconds,
+        "verdict": _overall(duet, results),
         "metadata": dict(metadata),
         "cells_missing": len(duet.scenarios) - len(results),
         "cells": [

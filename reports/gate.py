@@ -1,7 +1,7 @@
 """What the gate found, as Markdown and JSON."""
 
 import json
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 
 from harness.gate import Outcome, Step, outcome_of
 
@@ -16,29 +16,40 @@ _WORDS = {
 }
 
 
-def render_markdown(steps: Sequence[Step], base: str) -> str:
-    """Return the outcome, a table of the steps, and the details of those that have some."""
+def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, object]) -> str:
+    """Return the outcome, a table of the steps, the details of those that have some, and where.
+
+    Args:
+        steps: what was found.
+        base: the revision that the arms were held against.
+        metadata: what names the machine, the code and the command.
+    """
     table = Table(
         ("Step", "Outcome", "What was found"),
         tuple((step.name, _WORDS[step.outcome], step.summary) for step in steps),
     )
     parts = [f"## Gate against `{base}`: {_WORDS[outcome_of(steps)]}", render_table(table)]
     parts += [f"### {step.name}\n\n{step.details}" for step in steps if step.details]
+    parts.append(f"{metadata['where']} Repeat with `{metadata['command']}`.")
     return "\n\n".join(parts) + "\n"
 
 
-def render_json(steps: Sequence[Step], base: str) -> str:
-    """Return one JSON document."""
+def render_json(
+    steps: Sequence[Step], base: str, metadata: Mapping[str, object], exit_code: int
+) -> str:
+    """Return one JSON document of the same, with the exit code of the command."""
     document = {
         "base": base,
         "outcome": _WORDS[outcome_of(steps)],
-        "exit_code": int(outcome_of(steps)),
+        "exit_code": exit_code,
+        "metadata": dict(metadata),
         "steps": [
             {
                 "step": step.name,
                 "outcome": _WORDS[step.outcome],
                 "summary": step.summary,
                 "details": step.details,
+                "cell": step.cell,
             }
             for step in steps
         ],

@@ -10,6 +10,7 @@ import pandas as pd
 import pyperf
 
 from harness.arms import FLOOR
+from harness.fingerprint import DIGEST
 from harness.results import MACHINE_FIELDS, Results
 from harness.statistics import Estimate, crossover, estimate, geometric_mean
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -22,6 +23,8 @@ from .words import counted
 _BUSY_LOAD = 1.5
 # Processes of the same cell and arm do the same work.
 _FAR_APART = 1.25
+# Which of the fields of a machine name its Python.
+_PYTHON_FIELDS = slice(3, None)
 
 
 @dataclass(frozen=True)
@@ -61,6 +64,7 @@ class Summary:
         cells: the cells that have at least one finished process, in the order of the plan.
         notes: sentences that a reader must not miss.
         provenance: one paragraph with everything that is needed to repeat the measurement.
+        fingerprint: the machine's; None where it was not noted.
     """
 
     file: str
@@ -70,6 +74,7 @@ class Summary:
     cells: tuple[Cell, ...]
     notes: tuple[str, ...]
     provenance: str
+    fingerprint: str | None = None
 
 
 def summarise(results: Results) -> Summary:
@@ -93,7 +98,7 @@ def summarise(results: Results) -> Summary:
         for scenario in plan.scenarios
         if scenario.name in measured
     )
-    arms = proper_arms(plan.arms)
+    arms, digest = proper_arms(plan.arms), results.metadata.get(DIGEST)
     notes = [
         *_slower(arms, cells),
         *_crossovers(arms, cells),
@@ -103,6 +108,7 @@ def summarise(results: Results) -> Summary:
     return Summary(
         file=str(results.path),
         machine=results.machine,
+        fingerprint=None if digest is None else str(digest),
         provider=plan.provider,
         arms=plan.arms,
         cells=cells,
@@ -121,12 +127,20 @@ def proper_arms(arms: Sequence[str]) -> tuple[str, ...]:
 
 def machines_note(summaries: Iterable[Summary]) -> str | None:
     """Return the warning that several machines are involved, or None if it is one."""
-    machines = list(dict.fromkeys(summary.machine for summary in summaries))
+    summaries = list(summaries)
+    fields, of_summary = MACHINE_FIELDS, [summary.machine for summary in summaries]
+    if all(summary.fingerprint for summary in summaries):
+        # In two containers a machine has two names, and two machines may have the same.
+        fields = ("fingerprint", *MACHINE_FIELDS[_PYTHON_FIELDS])
+        of_summary = [
+            (str(summary.fingerprint), *summary.machine[_PYTHON_FIELDS]) for summary in summaries
+        ]
+    machines = list(dict.fromkeys(of_summary))
     if len(machines) < 2:
         return None
     different = [
         field
-        for field, values in zip(MACHINE_FIELDS, zip(*machines, strict=True), strict=True)
+        for field, values in zip(fields, zip(*machines, strict=True), strict=True)
         if len(set(values)) > 1
     ]
     return (

@@ -1,6 +1,5 @@
 """The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
 
-import contextlib
 import importlib
 import os
 import signal
@@ -13,7 +12,7 @@ import click
 from scenarios.errors import InputError, NoBaselineError, WorkerError, unknown
 
 from . import __version__
-from .messages import say
+from .messages import abandon_stdout, say
 
 # Name -> (module, help line). The help lines stand here so that --help imports no command.
 _COMMANDS = {
@@ -103,20 +102,14 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         say("interrupted")
         return INTERRUPTED
     except BrokenPipeError:
-        _abandon_stdout()
+        abandon_stdout()
         return code if isinstance(code, int) else 0  # The reader has seen enough.
     except SystemExit as error:  # Not ours: of the code that was measured, or of what it called.
         return _fail(f"something called sys.exit({error.code!r}): no result", FOUND)
     except OSError as error:
-        _abandon_stdout()
+        abandon_stdout()
         return _fail(f"{error.filename or 'output'}: {error.strerror}")
     return code if isinstance(code, int) else 0
-
-
-def _abandon_stdout() -> None:
-    """Keep Python from complaining once more when it flushes stdout at the end."""
-    with contextlib.suppress(OSError, ValueError):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def _fail(message: str, code: int = USAGE) -> int:

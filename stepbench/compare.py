@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import math
-import platform
-import shlex
 import sys
-from datetime import datetime
 from pathlib import Path
 from typing import Any
 
@@ -26,10 +23,9 @@ from reports.equivalence import render_json, render_text
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 
-from . import __version__
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
-from .messages import say
-from .metadata import run_metadata
+from .messages import say, unread_is_fine
+from .metadata import described_run
 from .options import (
     chosen_format,
     format_options,
@@ -109,8 +105,9 @@ def command(
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
 
     \b
-    Exit codes: 0 no difference, or faster; 1 slower, or the outputs differ; 3 inconclusive.
-    With --instructions: 0 counted; 1 the outputs differ, or an arm fails.
+    Exit codes: 0 no difference, or faster; 1 slower, the outputs differ, or a worker dies or hangs;
+    3 inconclusive.
+    With --instructions: 0 counted; 1 the outputs differ, or an arm fails; 3 the runs disagree.
 
     \b
     Examples:
@@ -150,7 +147,8 @@ def command(
         verification = play_briefly(contest)
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text
-            click.echo(render(verification), nl=False)
+            with unread_is_fine():
+                click.echo(render(verification), nl=False)
             say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
     metadata = _metadata(duet, verified=not no_verify)
@@ -166,7 +164,8 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.duet import write_duet as write_report
 
-    write_report(duet, results, metadata, chosen, sys.stdout)
+    with unread_is_fine():
+        write_report(duet, results, metadata, chosen, sys.stdout)
     if not quiet:
         say(f"samples kept in {file}")
     return code
@@ -223,10 +222,13 @@ def _count(
         if result.failure is not None:
             say(result.failure)
             code = code or FOUND
+    if not code and not all(result.is_identical for result in results):
+        code = INCONCLUSIVE
     if results:
         from reports.instructions import write_instructions
 
-        write_instructions(duet, valgrind, results, metadata, style, sys.stdout)
+        with unread_is_fine():
+            write_instructions(duet, valgrind, results, metadata, style, sys.stdout)
     return code
 
 
@@ -239,22 +241,8 @@ def _refuse_options_of_timing() -> None:
 
 
 def _metadata(duet: Duet, *, verified: bool) -> dict[str, object]:
-    found = run_metadata(duet.cpu)
-    dirty = " with local changes" if found.get("stepbench_dirty") else ""
-    words = f"{str(found.get('stepbench_revision', 'unknown'))[:12]}{dirty}"
     checked = "verified in a few random runs first" if verified else "not verified"
-    core = "not pinned" if duet.cpu is None else f"pinned to core {duet.cpu}"
-    return {
-        **found,
-        "python": platform.python_version(),
-        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": shlex.join(["stepbench", *sys.argv[1:]]),
-        "where": (
-            f"stepbench {__version__}, revision {words}, Python {platform.python_version()}, "
-            f"host {platform.node()}, {core}; stand-ins: provider {duet.provider}; "
-            f"outputs {checked}."
-        ),
-    }
+    return described_run(duet.cpu, duet.provider, f"outputs {checked}")
 
 
 def _fraction(text: str) -> float:

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import platform
-import shlex
 import sys
 from typing import TYPE_CHECKING
 
@@ -15,8 +13,8 @@ from harness.machine import allowed_cpus, choose_cpu, keep_off, lock_cpu
 from harness.noise_floor import SECONDS, noise_of, run_against_itself
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
-from .messages import say
-from .metadata import run_metadata
+from .messages import say, unread_is_fine
+from .metadata import described_run
 from .options import chosen_format, format_options, provider_option
 
 if TYPE_CHECKING:
@@ -45,7 +43,7 @@ def command(
     compare` can find here.
 
     \b
-    Exit codes: 0 told; 3 the machine is too noisy to tell that slowdown.
+    Exit codes: 0 told; 1 a worker died or hung; 3 too noisy to tell that slowdown.
 
     \b
     Examples:
@@ -63,7 +61,10 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.doctor import write_doctor
 
-    write_doctor(findings, noise, _where(core, provider), chosen, sys.stdout)
+    where = described_run(core, provider)
+    words = f"{where['where']} Repeat with `{where['command']}`."
+    with unread_is_fine():
+        write_doctor(findings, noise, words, chosen, sys.stdout)
     if code == 0 and noise is not None and noise.is_too_much:
         return INCONCLUSIVE
     return code
@@ -84,13 +85,3 @@ def _run(core: int | None, provider: str, results: list[CellResult], *, quiet: b
         say("interrupted; what was found follows")
         return INTERRUPTED
     return 0
-
-
-def _where(core: int | None, provider: str) -> str:
-    found = run_metadata(core)
-    return (
-        f"stepbench {found['stepbench_version']}, Python {platform.python_version()}, host "
-        f"{platform.node()}, machine {found.get('stepbench_machine', 'unknown')}, "
-        f"{'not pinned' if core is None else f'pinned to core {core}'}; stand-ins: provider "
-        f"{provider}. Repeat with `{shlex.join(['stepbench', *sys.argv[1:]])}`."
-    )

@@ -9,14 +9,17 @@ from pathlib import Path
 import click
 
 from harness.files import write_atomically
-from harness.gate import Outcome, Step, load_config, outcome_of
+from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import choose_cpu, lock_cpu
 from harness.results import check_writable
 from reports.equivalence import render_text
+from scenarios.errors import InputError
+from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import INTERRUPTED
-from .messages import say
+from .messages import say, unread_is_fine
+from .metadata import described_run
 from .options import jobs_option
 
 # Seconds without any result after which a process of arms counts as hanging: far more than the
@@ -87,6 +90,7 @@ def command(
         with lock_cpu(core):
             for step in run_gate(
                 settings,
+                file=find_config(config),
                 cpu=core,
                 jobs=jobs,
                 limit=_LIMIT,
@@ -104,14 +108,20 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
 
-    document, summary = render_json(steps, settings.base), render_markdown(steps, settings.base)
+    metadata = described_run(core, DEFAULT_PROVIDER)
+    document = render_json(steps, settings.base, metadata, code)
+    summary = render_markdown(steps, settings.base, metadata)
     # The files first: a reader of stdout that has gone must not cost them.
     if output is not None:
-        write_atomically(output, lambda file: file.write(document))
+        try:
+            write_atomically(output, lambda file: file.write(document))
+        except InputError as error:
+            say(str(error))  # What was found counts for more than where it should be kept.
     target = os.environ.get("GITHUB_STEP_SUMMARY")
     if target:
         _append(Path(target), summary)
-    click.echo(document if as_json else summary, nl=False)
+    with unread_is_fine():
+        click.echo(document if as_json else summary, nl=False)
     return code
 
 

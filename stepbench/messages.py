@@ -5,12 +5,29 @@ import os
 import shlex
 import shutil
 import sys
+from collections.abc import Iterator
 
 
 def say(message: str) -> None:
     """Print a line for the user on stderr. That nobody reads it is no reason to stop."""
     with contextlib.suppress(OSError, ValueError):
         print(f"stepbench: {message}", file=sys.stderr, flush=True)
+
+
+@contextlib.contextmanager
+def unread_is_fine() -> Iterator[None]:
+    """Go on where the reader of stdout has gone: the exit code says what was found all the same."""
+    try:
+        yield
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+
+
+def abandon_stdout() -> None:
+    """Keep Python from complaining once more when it flushes stdout at the end."""
+    with contextlib.suppress(OSError, ValueError):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
 
 
 def program() -> str:

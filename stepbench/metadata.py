@@ -1,5 +1,10 @@
 """What is noted with a measurement about who measured where."""
 
+import platform
+import shlex
+import sys
+from datetime import datetime
+
 from harness.fingerprint import identity
 from harness.machine import describe
 from harness.revision import own_revision
@@ -19,3 +24,31 @@ def run_metadata(cpu: int | None) -> dict[str, str | int | float]:
         found["stepbench_revision"] = revision[0]
         found["stepbench_dirty"] = int(revision[1])
     return found
+
+
+def described_run(cpu: int | None, provider: str, *more: str) -> dict[str, object]:
+    """Return the same with the command, the date and a sentence that says it all, as ``where``.
+
+    Args:
+        cpu: the core measured on; None for no pinning.
+        provider: where the stand-ins come from.
+        more: what else belongs into the sentence.
+    """
+    found = run_metadata(cpu)
+    dirty = " with local changes" if found.get("stepbench_dirty") else ""
+    parts = (
+        f"stepbench {__version__}",
+        f"revision {str(found.get('stepbench_revision', 'unknown'))[:12]}{dirty}",
+        f"Python {platform.python_version()}",
+        f"host {platform.node()}",
+        f"machine {found.get('stepbench_machine', 'unknown')}",
+        "not pinned" if cpu is None else f"pinned to core {cpu}",
+    )
+    words = "; ".join((", ".join(parts), f"stand-ins: provider {provider}", *more))
+    return {
+        **found,
+        "python": platform.python_version(),
+        "date": datetime.now().astimezone().isoformat(timespec="seconds"),
+        "command": shlex.join(["stepbench", *sys.argv[1:]]),
+        "where": f"{words}.",
+    }

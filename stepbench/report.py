@@ -5,6 +5,8 @@ from pathlib import Path
 
 import click
 
+from .cli import NOTHING_TO_COMPARE
+from .messages import say, unread_is_fine
 from .options import chosen_format, format_options, print_summaries
 
 
@@ -19,7 +21,7 @@ from .options import chosen_format, format_options, print_summaries
 @format_options()
 def command(
     files: tuple[Path, ...], baseline: Path | None, style: str | None, as_json: bool
-) -> None:
+) -> int:
     """Print the table of stored results.
 
     Results of several files become a table each; results of several machines are marked as such.
@@ -27,7 +29,8 @@ def command(
     is no verdict, since the machine drifts between two runs: for one, use `stepbench compare`.
 
     \b
-    Exit codes: 0 printed; 4 the baseline is of another machine, or has no cell of the file.
+    Exit codes: 0 printed; 4 the baseline is of another machine, or has arms or cells that the file
+    has not.
 
     \b
     Examples:
@@ -39,11 +42,17 @@ def command(
     chosen = chosen_format(style, as_json)
     if baseline is None:
         print_summaries(files, chosen)
-        return
+        return 0
     if len(files) > 1:
         raise click.UsageError("--baseline goes with a single file")
     # pandas takes a quarter of a second to import.
     from harness.results import load
     from reports.baseline import compare_files, write_comparison
 
-    write_comparison(compare_files(load(files[0]), load(baseline)), chosen, sys.stdout)
+    comparison = compare_files(load(files[0]), load(baseline))
+    with unread_is_fine():
+        write_comparison(comparison, chosen, sys.stdout)
+    if chosen == "csv":
+        for note in comparison.notes:  # For which a table has no place.
+            say(note)
+    return NOTHING_TO_COMPARE if comparison.only_baseline else 0

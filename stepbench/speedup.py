@@ -19,7 +19,7 @@ from reports.equivalence import render_json, render_text
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED
-from .messages import program, say
+from .messages import program, say, unread_is_fine
 from .metadata import run_metadata
 from .options import (
     check_provider,
@@ -136,7 +136,8 @@ def command(
         verification = None if no_verify else verify_briefly(plan.arms, plan.provider)
         if verification is not None and verification.failure is not None:
             render = render_json if chosen == "json" else render_text
-            click.echo(render(verification), nl=False)
+            with unread_is_fine():
+                click.echo(render(verification), nl=False)
             say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
         verified = 0 if verification is None else verification.runs
@@ -144,7 +145,8 @@ def command(
         code, kept = _measure(plan, file, resumed, metadata, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
-    print_summaries([file], chosen)
+    with unread_is_fine():
+        print_summaries([file], chosen)
     if not quiet:
         say(
             f"samples kept in {file}; as Markdown: "

@@ -16,6 +16,7 @@ from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
 from .cli import FOUND
+from .messages import unread_is_fine
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
 
@@ -86,7 +87,9 @@ def command(
         make(False)  # What cannot be imported is found before anything runs.
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
         result = verify(contest, numbers, seed, jobs=jobs, progress=progress.add)
-    click.echo(render_json(result) if as_json else render_text(result, coverage=coverage), nl=False)
+    with unread_is_fine():
+        text = render_json(result) if as_json else render_text(result, coverage=coverage)
+        click.echo(text, nl=False)
     return FOUND if result.failure or result.uncovered() else 0
 
 

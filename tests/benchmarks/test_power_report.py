@@ -61,9 +61,13 @@ def grid(index: int, kind: str = "no difference", code: int = 0) -> dict[str, An
 def peer(
     label: str, alarm: bool, ratio: float, rule: str = "pytest-benchmark mean:5%"
 ) -> dict[str, Any]:
-    ratios = {"mean": ratio, "median": ratio + 0.001, "min": 1.0}
+    ratios = {"mean": ratio, "median": ratio, "min": 1.0}
     found = {"peer": rule, "alarm": alarm, "ratios": ratios, "seconds": 9.0}
-    return {**RUN, "part": f"tool: {label}", "index": 0, "peers": [found]}
+    return {**RUN, "part": f"tool: {label}", "index": 0, "cell": NAMES[2], "peers": [found]}
+
+
+def duets(label: str, *kinds: str) -> list[dict[str, Any]]:
+    return [trial(f"duet: {label}", cell(NAMES[2], kind)) for kind in kinds]
 
 
 def section(trials: list[dict[str, Any]], title: str) -> str:
@@ -72,8 +76,14 @@ def section(trials: list[dict[str, Any]], title: str) -> str:
 
 
 def rows(text: str) -> list[list[str]]:
+    """The rows of all tables, without their heads and the lines below those."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
-    return [[word.strip() for word in line.strip("|").split(" | ")] for line in lines[2:]]
+    below = [set(line) <= set("|-: ") for line in [*lines, "none"]]
+    return [
+        [word.strip() for word in line.strip("|").split(" | ")]
+        for index, line in enumerate(lines)
+        if not below[index] and not below[index + 1]
+    ]
 
 
 @pytest.mark.parametrize(("kind", "alarms"), [("slower", 1), ("faster", 1), ("inconclusive", 0)])
@@ -88,6 +98,7 @@ def test_an_alarm_of_a_cell_is_one_of_its_grid(kind: str, alarms: int):
     ]
     assert f"Of the cells: 35 times no difference, 1 times {kind}." in found
     assert "The command ended 2 with 0, 1 with 1 (" in found
+    assert "Of the 95 % intervals, 36 of 36 (90.3% to 100.0%) hold 1" in found
 
 
 def test_each_slowdown_has_its_verdicts():
@@ -98,10 +109,14 @@ def test_each_slowdown_has_its_verdicts():
         trial("5 %", cell("v2-64x2048", "no difference")),
     ]
 
-    assert rows(section(trials, "Injected slowdowns")) == [
-        ["1 %", "2 of 3 (9.4% to 99.2%)", "1", "0", "0", "4.0 s (at most 8.0)"],
-        ["5 %", "0 of 1 (0.0% to 97.5%)", "0", "1", "0", "2.0 s (at most 2.0)"],
+    ratio = "1.00000 (0.99949 to 1.00051)"
+    first, last = rows(section(trials, "Injected slowdowns"))
+    # 18 effects of 0.1 % up and down: 2.11 times 0.1 % over the root of 17.
+    assert first == [
+        *("1 %", "2 of 3 (9.4% to 99.2%)", "1", "0", "0", ratio, "4.0 s (at most 8.0)")
     ]
+    assert last[:5] == ["5 %", "0 of 1 (0.0% to 97.5%)", "0", "1", "0"]
+    assert last[6] == "2.0 s (at most 2.0)"
 
 
 def test_each_cell_has_its_noise_and_what_was_found():
@@ -138,57 +153,73 @@ def test_what_is_wrong_beside_a_hog(part: str, kind: str, wrong: int):
 
 
 def test_a_peer_is_told_at_its_rule_and_at_equal_detection():
-    same = [peer("a/a", False, ratio) for ratio in (0.98, 1.004, 1.02, 1.0)]
-    slowed = [peer("1 %", ratio > 1.05, ratio) for ratio in (1.06, 1.012, 1.003, 1.03)]
     trials = [
-        *same,
-        *slowed,
+        *(peer("a/a", False, ratio) for ratio in (0.98, 1.004, 1.02, 1.0)),
+        *(peer("1 %", ratio > 1.05, ratio) for ratio in (1.06, 1.012, 1.003, 1.03)),
         peer("5 %", True, 1.07),
-        trial("1 %", cell("v2-64x2048", "slower")),
-        trial("1 %", cell("v2-64x2048", "slower")),
-        trial("1 %", cell("v2-64x2048", "slower")),
-        trial("1 %", cell("v2-64x2048", "inconclusive")),
+        *duets("a/a", "no difference", "faster", "inconclusive"),
+        *duets("1 %", "slower", "slower", "slower", "inconclusive"),
     ]
 
-    own, rule, mean, median, least = rows(section(trials, "The usual tools on the same arms"))
-    assert own[:5] == ["stepbench compare", "0.5 %", "0 of 0", "3 of 4", "0 of 0"]
-    assert rule[:5] == ["pytest-benchmark mean:5%", "its own", "0 of 4", "1 of 4", "1 of 1"]
+    own, rule, equal = rows(section(trials, "The usual tools on the same arms"))
+
+    assert [words.partition(" (")[0] for words in own] == [
+        *("stepbench compare", "1 of 3", "3 of 4", "-", "2.0 s")
+    ]
+    assert [words.partition(" (")[0] for words in rule] == [
+        *("pytest-benchmark mean:5%", "0 of 4", "1 of 4", "1 of 1", "9.0 s")
+    ]
     # Three of four of the 1 % as well: down to 1.2 %, beyond which one of the same arms lies.
-    assert mean[:5] == ["pytest-benchmark mean", "1.20%", "1 of 4", "3 of 4", "1 of 1"]
-    assert median[:5] == ["pytest-benchmark median", "1.30%", "1 of 4", "3 of 4", "1 of 1"]
-    assert least[:5] == ["pytest-benchmark min", "0.00%", "4 of 4", "4 of 4", "1 of 1"]
+    assert [words.partition(" (")[0] for words in equal] == [
+        *("pytest-benchmark: mean, all", "1.20%", "1 of 4", "3 of 4", "1 of 1")
+    ]
 
 
-def test_a_tool_that_asks_for_significance_finds_nothing_without_it():
+@pytest.mark.parametrize(
+    ("found", "line"),
+    [
+        # One of two: with what is called significant, and 2 % slower.
+        (("slower", "inconclusive"), ["2.00%", "1 of 3", "1 of 2", "-"]),
+        # Both cannot be had.
+        (("slower", "slower"), ["none above 0", "-", "-", "-"]),
+        (("inconclusive", "inconclusive"), ["-", "-", "-", "-"]),
+    ],
+)
+def test_a_tool_that_asks_for_significance_finds_nothing_without_it(
+    found: tuple[str, str], line: list[str]
+):
     rule = "asv continuous --factor=1"
-    same = [peer("a/a", alarm, 1.05, rule) for alarm in (True, False, False)]
-    slowed = [peer("1 %", alarm, ratio, rule) for alarm, ratio in ((True, 1.02), (False, 1.09))]
+    trials = [
+        *(peer("a/a", alarm, 1.05, rule) for alarm in (True, False, False)),
+        *(peer("1 %", alarm, ratio, rule) for alarm, ratio in ((True, 1.02), (False, 1.09))),
+        *duets("a/a", "no difference"),
+        *duets("1 %", *found),
+    ]
 
-    found = {}
-    for slower, kind in ((1, "inconclusive"), (2, "slower")):
-        ours = [trial("1 %", cell("v2-64x2048", one)) for one in ("slower", kind)]
-        *_, found[slower] = rows(
-            section([*same, *slowed, *ours], "The usual tools on the same arms")
-        )
+    *_, equal = rows(section(trials, "The usual tools on the same arms"))
 
-    assert found[1][:5] == ["asv median", "2.10%", "1 of 3", "1 of 2", "0 of 0"]
-    # Both of the 1 % cannot be had.
-    assert found[2][:5] == ["asv median", "none", "-", "-", "-"]
+    assert equal[0] == "asv: median, significant"
+    assert [words.partition(" (")[0] for words in equal[1:]] == line
 
 
 def test_positions_are_told_apart():
     found = rows(section([grid(0)], "Position"))
 
-    assert [(name, number) for name, number, _ in found] == [
-        ("all", "72"),
-        ("first arm imported before the second", "36"),
-        ("second arm imported before the first", "36"),
-        ("the control against the first arm", "72"),
-        ("iterations in which the first arm ran first", "72"),
-        ("iterations in which the second arm ran first", "72"),
+    assert found[:4] == [
+        ["all: B against A, named second", "72", "1.00000 (0.99976 to 1.00024)", "yes"],
+        ["A imported before B", "36", "0.99900 (0.99900 to 0.99900)", "no"],
+        ["B imported before A", "36", "1.00100 (1.00100 to 1.00100)", "no"],
+        ["the control against A", "72", "1.00000 (0.99988 to 1.00012)", "yes"],
     ]
-    ratios = [float(ratio.partition(" ")[0]) for _, _, ratio in found]
-    assert ratios == [1.0, 0.999, 1.001, 1.0, 1.01005, 0.99005]
+    places = [row for row in found if row[0] == NAMES[0]]
+    assert places == [
+        [
+            NAMES[0],
+            "1.01005 (1.01005 to 1.01005)",
+            "0.99005 (0.99005 to 0.99005)",
+            "1.00000 (0.99885 to 1.00115)",
+        ]
+    ]
 
 
 def test_grids_are_resampled_and_labelled_so():
@@ -198,13 +229,20 @@ def test_grids_are_resampled_and_labelled_so():
         ["A/A", "0 of 3 (0.0% to 70.8%)", "0.00%", "0.00%", "100.00%", "0.00%"],
         ["1 %", "3 of 3 (29.2% to 100.0%)", "100.00%", "0.00%", "0.00%", "0.00%"],
     ]
-    assert "3 grids of processes drawn from those of the live A/A grids" in found
+    assert "3 grids: for each cell a live A/A run is drawn, and then processes of it" in found
+
+
+def test_trials_that_failed_are_counted():
+    failed = {**RUN, "part": "1 %", "index": 0, "failed": "it hung"}
+
+    assert section([grid(0), failed, failed], "Trials that failed") == "- 1 %: 2"
 
 
 def test_what_is_missing_is_said():
     text = power_report.render([trial("1 %", cell("v2-64x2048", "slower"))], "plot.svg")
 
     assert text.count("No trials yet.") == 6
+    assert "## Trials that failed\n\nNone.\n" in text
     assert "machine `abc`: Some CPU, 2 cores allowed" in text
     assert "revision 0123456789ab;" in text
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import pytest
 
 from harness.clock import Clock
-from harness.doctor import Finding, State, look
+from harness.doctor import Finding, State, can_count, look
 
 CPUS = "sys/devices/system/cpu"
 CLOCK = Clock(step=40e-9, cost=70e-9)
@@ -54,13 +54,14 @@ def machine(
     allowed: tuple[int, ...] = (0, 1, 3),
     clock: Clock = CLOCK,
     programs: dict[str, str] = PROGRAMS,
+    counts: bool = True,
 ) -> dict[str, Finding]:
     """The findings by name on the best machine, but with these files; None takes one away."""
     for name, text in (BEST | files).items():
         if text is not None:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text + "\n")
-    findings = look(cpu, allowed, clock, root, programs.get)
+    findings = look(cpu, allowed, clock, root, programs.get, lambda _perf: counts)
     assert [each.name for each in findings] == NAMES
     return {each.name: each for each in findings}
 
@@ -81,16 +82,18 @@ def test_on_the_best_machine_there_is_nothing_to_do(tmp_path: Path):
         "on",
         "tsc",
         "steps of 40 ns, 70 ns a reading",
-        "visible; perf_event_paranoid 2, perf /bin/perf",
+        "/bin/perf counts them",
         "/bin/valgrind",
     ]
 
 
 def test_where_nothing_can_be_read_it_is_unknown_and_no_error(tmp_path: Path):
-    found = {each.name: each for each in look(0, [0, 1], CLOCK, tmp_path, lambda _: None)}
+    programs: dict[str, str] = {}
+    findings = look(0, [0, 1], CLOCK, tmp_path, programs.get, lambda _: False)
+    found = {each.name: each for each in findings}
 
     assert list(found) == NAMES
-    readable = {"allowed cores", "clock", "valgrind"}
+    readable = {"allowed cores", "clock", "instruction counters", "valgrind"}
     assert {name for name, each in found.items() if each.state == UNKNOWN} == set(NAMES) - readable
     assert {each.found for name, each in found.items() if name not in readable} == {"not readable"}
     assert all(each.advice != NOTHING for name, each in found.items() if name not in readable)
@@ -101,7 +104,10 @@ def test_what_is_no_text_is_unknown(tmp_path: Path):
     for name in BEST:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_bytes(b"\xff\xfe")
-    states = {each.name: each.state for each in look(3, [0, 1], CLOCK, tmp_path, PROGRAMS.get)}
+    states = {
+        each.name: each.state
+        for each in look(3, [0, 1], CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
+    }
     assert {name for name, state in states.items() if state == UNKNOWN} == {
         "isolated cores",
         "governor",
@@ -111,7 +117,6 @@ def test_what_is_no_text_is_unknown(tmp_path: Path):
         "load",
         "address randomisation",
         "clock source",
-        "instruction counters",
     }
 
 
@@ -184,7 +189,7 @@ CASES: dict[str, tuple[dict[str, str | None], Finding]] = {
         Finding("turbo", "off", GOOD),
     ),
     "a second thread": (
-        {f"{CPUS}/cpu3/topology/thread_siblings_list": "1,3"},
+        {f"{CPUS}/cpu3/topology/thread_siblings_list": "1,3", f"{CPUS}/cpu1/online": "1"},
         Finding(
             "hyper-threads",
             "1, 3 share a core",
@@ -254,22 +259,12 @@ CASES: dict[str, tuple[dict[str, str | None], Finding]] = {
             "used)",
         ),
     ),
-    "counters that root alone may use": (
-        {"proc/sys/kernel/perf_event_paranoid": "3"},
-        Finding(
-            "instruction counters",
-            "visible; perf_event_paranoid 3, perf /bin/perf",
-            BETTER,
-            "sudo sysctl kernel.perf_event_paranoid=2",
-        ),
-    ),
     "counters of Arm": (
         {
             "sys/bus/event_source/devices/cpu/type": None,
             "sys/bus/event_source/devices/armv8_pmuv3_0/type": "8",
-            "proc/sys/kernel/perf_event_paranoid": "-1",
         },
-        Finding("instruction counters", "visible; perf_event_paranoid -1, perf /bin/perf", GOOD),
+        Finding("instruction counters", "/bin/perf counts them", GOOD),
     ),
     "no counters": (
         {
@@ -343,7 +338,7 @@ def test_missing_programs_can_be_installed(tmp_path: Path):
     found = machine(tmp_path, {}, programs={})
     assert found["instruction counters"] == Finding(
         "instruction counters",
-        "visible; perf_event_paranoid 2, perf not there",
+        "perf is not there",
         BETTER,
         "install perf (package linux-perf or linux-tools)",
     )
@@ -352,14 +347,37 @@ def test_missing_programs_can_be_installed(tmp_path: Path):
     )
 
 
-def test_an_unreadable_level_leaves_the_counters_unknown(tmp_path: Path):
-    found = machine(tmp_path, {"proc/sys/kernel/perf_event_paranoid": None})
-    assert found["instruction counters"].state == UNKNOWN
+@pytest.mark.parametrize(("level", "word"), [("3", "3"), (None, "not readable")])
+def test_counters_that_are_there_may_not_be_ours(tmp_path: Path, level: str | None, word: str):
+    found = machine(tmp_path, {"proc/sys/kernel/perf_event_paranoid": level}, counts=False)
+    assert found["instruction counters"] == Finding(
+        "instruction counters",
+        f"/bin/perf does not count them; perf_event_paranoid {word}",
+        BETTER,
+        "sudo sysctl kernel.perf_event_paranoid=2; a container needs the right PERFMON as well",
+    )
+
+
+@pytest.mark.parametrize(
+    ("script", "works"),
+    [
+        ("echo 1234,,instructions:u,100,100.00,, >&2", True),
+        ("echo '<not supported>,,instructions:u,0,100.00,, ' >&2", False),
+        ("exit 1", False),
+    ],
+)
+def test_counters_are_tried(tmp_path: Path, script: str, works: bool):
+    perf = tmp_path / "perf"
+    perf.write_text(f"#!/bin/sh\n{script}\n")
+    perf.chmod(0o755)
+
+    assert can_count(str(perf)) is works
+    assert not can_count(str(tmp_path / "none"))
 
 
 def test_nothing_is_changed(tmp_path: Path):
     machine(tmp_path, {})
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    look(3, (0, 1, 3), CLOCK, tmp_path, PROGRAMS.get)
+    look(3, (0, 1, 3), CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
     after = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert after == before

@@ -53,7 +53,7 @@ def test_everything_is_kept(tmp_path: Path):
     write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
 
     assert read(path) == {
-        "stepbench_duet_format": 1,
+        "stepbench_duet_format": 2,
         "metadata": {"revision": "0123", "where": "here"},
         "a": {
             "spec": "git:HEAD~1:batched",
@@ -68,6 +68,8 @@ def test_everything_is_kept(tmp_path: Path):
             "text": "# caf\u00e9\n",
         },
         "threshold": 0.02,
+        "comparisons": 2,
+        "seconds": 10.0,
         "seed": 3,
         "cpu": 1,
         "provider": "nanobind",

@@ -183,6 +183,26 @@ def test_each_sample_is_the_time_of_one_call_of_its_arm_whatever_the_order():
 
 
 @pytest.mark.parametrize(
+    ("steps", "kind", "ratio"),
+    [
+        ((1000, 1000), Kind.NO_DIFFERENCE, 1.0),
+        ((1000, 1010), Kind.SLOWER, 1.01),
+        ((1000, 990), Kind.FASTER, 0.99),
+        ((1000, 1004), Kind.NO_DIFFERENCE, 1.004),
+    ],
+)
+def test_arms_that_are_known_to_differ_by_so_much(steps: tuple[int, int], kind: Kind, ratio: float):
+    """One per cent, through real workers and on a clock that has no noise."""
+    a, b = (ArmSource(**source) for source in ticking(*steps))
+
+    verdict = compare_cell(Duet(a, b, (CELL,), seconds=0.1), CELL).verdict
+
+    assert verdict.kind == kind
+    assert verdict.ratio is not None
+    assert verdict.ratio.value == pytest.approx(ratio)
+
+
+@pytest.mark.parametrize(
     ("seconds", "samples"),
     # An iteration takes 7 s, and the first ten are warm-ups.
     [(0.0, 30), (279.0, 30), (280.0, 31), (286.0, 31), (287.0, 32), (1112.0, 149), (1e9, 150)],

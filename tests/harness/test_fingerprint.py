@@ -2,6 +2,7 @@
 
 import json
 import os
+import shutil
 from collections.abc import Callable
 from pathlib import Path
 
@@ -63,9 +64,10 @@ def root(tmp_path: Path) -> Path:
     """Two cores with two threads each, 62.5 GiB of 64."""
     put(tmp_path, "proc/cpuinfo", "".join(X86.format(number=number) for number in range(4)))
     put(tmp_path, "proc/meminfo", "MemTotal:       65536000 kB\nMemFree:        1 kB")
-    put(tmp_path, f"{CPUS}/online", "0-3")
+    put(tmp_path, f"{CPUS}/present", "0-3")
     for cpu in range(4):
-        put(tmp_path, f"{CPUS}/cpu{cpu}/topology/thread_siblings_list", f"{cpu % 2},{cpu % 2 + 2}")
+        put(tmp_path, f"{CPUS}/cpu{cpu}/topology/physical_package_id", "0")
+        put(tmp_path, f"{CPUS}/cpu{cpu}/topology/core_id", f"{cpu % 2}")
         for index, (level, kind, size) in enumerate([("1", "Data", "48K"), ("2", "Unified", "2M")]):
             folder = f"{CPUS}/cpu{cpu}/cache/index{index}"
             put(tmp_path, f"{folder}/level", level)
@@ -92,7 +94,7 @@ def test_the_fields_of_a_machine(root: Path):
 def test_cores_of_two_kinds_are_both_named(root: Path):
     texts = [ARM.format(number=0, part="0xd0c"), ARM.format(number=1, part="0xd40")]
     (root / "proc/cpuinfo").write_text("".join(texts))
-    (root / CPUS / "online").unlink()
+    (root / CPUS / "present").unlink()
 
     fields = machine_fields(root)
 
@@ -100,7 +102,7 @@ def test_cores_of_two_kinds_are_both_named(root: Path):
     assert (fields["cpu_vendor"], fields["cpu_family"]) == ("0x41", "8")
     assert fields["cpu_stepping"] == "0x3 1"
     assert fields["cpu_model_name"] == "unknown"
-    # Without the list of cores that are online, those of /proc/cpuinfo are.
+    # Without the list of cores that are present, those of /proc/cpuinfo are.
     assert (fields["logical_cpus"], fields["cores"]) == ("2", "2")
 
 
@@ -121,6 +123,7 @@ UNSTABLE: dict[str, Change] = {
     "machine id": lambda root: put(root, "etc/machine-id", "34cd"),
     "load": lambda root: put(root, "proc/loadavg", "7.5 7.5 7.5 8/90 1"),
     "kernel": lambda root: put(root, "proc/version", "Linux version 9.9"),
+    "a thread that is offline": lambda root: shutil.rmtree(root / CPUS / "cpu3/topology"),
 }
 
 
@@ -142,8 +145,8 @@ STABLE: dict[str, Change] = {
     "cpu_stepping": lambda root: change(root, "proc/cpuinfo", "stepping\t: 8", "stepping\t: 2"),
     "cpu_model_name": lambda root: change(root, "proc/cpuinfo", "9000 @ 2.00GHz", "9001"),
     "caches": lambda root: put(root, f"{CPUS}/cpu3/cache/index1/size", "1M"),
-    "logical_cpus": lambda root: put(root, f"{CPUS}/online", "0-2"),
-    "cores": lambda root: put(root, f"{CPUS}/cpu3/topology/thread_siblings_list", "3"),
+    "logical_cpus": lambda root: put(root, f"{CPUS}/present", "0-4"),
+    "cores": lambda root: put(root, f"{CPUS}/cpu3/topology/core_id", "7"),
     "memory_gib": _add_memory,
 }
 

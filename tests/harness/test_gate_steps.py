@@ -16,6 +16,7 @@ from harness.duet import CellResult, Duet
 from harness.equivalence import Difference
 from harness.gate import GateConfig, Outcome, Step
 from harness.gate_steps import run_gate
+from harness.revision import ROOT
 from harness.statistics import Estimate
 from harness.verdict import Kind, Verdict
 from harness.verification import Contest, Failure, Verification
@@ -68,6 +69,7 @@ class World:
         self.works: list[Work] | InputError = make_works()
         self.verdicts: dict[str, Verdict | str] = {}
         self.revisions = ["HEAD~1"]
+        self.parted: str | None = None
         self.base: dict[str, str | None] = {}
         self.runs: list[tuple[list[str], int]] = []
         self.broken: dict[str, BaseException] = {}
@@ -107,10 +109,14 @@ class World:
 
     def git(self, *arguments: str, **_: object) -> str | None:
         revision, _, path = arguments[-1].partition(":")
+        if arguments[0] == "merge-base":
+            return self.parted or arguments[-1]
+        if arguments[0] == "ls-tree":
+            return "\n".join(["connector/__init__.py", "connector/batched.py", *self.base])
         if "rev-parse" in arguments:
             return "0" * 40 if revision.removesuffix("^{commit}") in self.revisions else None
         path = path.removeprefix("./")
-        return self.base[path] if path in self.base else (loading.ROOT / path).read_text()
+        return self.base[path] if path in self.base else (ROOT / path).read_text()
 
 
 @pytest.fixture
@@ -126,10 +132,13 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     return world
 
 
-def run(limit: float | None = None, **settings: object) -> dict[str, Step]:
+def run(
+    limit: float | None = None, file: Path | None = None, **settings: object
+) -> dict[str, Step]:
     values = {"arms": ("batched",), "cells": REFERENCE_CELLS} | settings
     steps = run_gate(
         GateConfig(**values),  # type: ignore[arg-type]
+        file=file,
         cpu=None,
         jobs=1,
         limit=limit,
@@ -144,11 +153,11 @@ def outcomes(steps: dict[str, Step]) -> dict[str, Outcome]:
 
 
 def before(
-    arm: str, change: Callable[[str], str] = lambda text: f"# Before.\n{text}"
+    arm: str, change: Callable[[str], str] = lambda text: f"{text}\n_before = True\n"
 ) -> dict[str, str]:
     """The file of an arm as another revision had it."""
     path = f"connector/{arm.replace('-', '_')}.py"
-    return {path: change((loading.ROOT / path).read_text())}
+    return {path: change((ROOT / path).read_text())}
 
 
 def test_a_change_of_nothing_passes_and_is_not_timed(world: World):
@@ -261,7 +270,10 @@ def at_base(world: World, monkeypatch: pytest.MonkeyPatch) -> None:
 def test_a_budget_that_is_what_is_counted_may_change(world: World):
     world.works = make_works(tokens=12, bytecodes=8)
     write_budget(Path("budgets.toml"), update(None, world.works, 0, whole=True))
-    assert run()["exact work"] == Step("exact work", PASSED, "44 figures within their budget")
+    # The larger figure is told: somebody should see that it was accepted.
+    words = "44 figures within their budget; 1 budgets were raised"
+    raised = "- raised: v2-8x128, batched: tokens 10 -> 12"
+    assert run()["exact work"] == Step("exact work", PASSED, words, raised)
 
 
 @pytest.mark.usefixtures("world", "at_base")
@@ -271,7 +283,7 @@ def test_a_budget_that_is_what_is_counted_may_change(world: World):
         ("[v2-9x9.batched]", "v2-9x9, batched: in the budget, but not counted"),
         (
             "[v2-9x9]",
-            "budgets.toml was changed by hand; `stepbench count --update` writes ",
+            "budgets.toml differs from HEAD~1 and is not what a whole `stepbench count --update`",
         ),
     ],
 )
@@ -343,9 +355,10 @@ def test_an_arm_that_breaks_what_is_counted_ends_the_gate(world: World):
     assert world.limits == [7.0] * 4
 
 
-def test_what_no_arm_alone_breaks_is_found_without_a_name(world: World):
+def test_what_no_arm_alone_breaks_may_be_the_machine(world: World):
     world.broken = {"count floor": MemoryError()}
-    assert run()["exact work"] == Step("exact work", FOUND, "MemoryError")
+    words = "MemoryError; but each arm by itself passes"
+    assert run()["exact work"] == Step("exact work", INCONCLUSIVE, words)
 
 
 @pytest.mark.parametrize("how", ["no file", "damaged", "no cell", "cell gone", "not counted"])
@@ -431,7 +444,22 @@ def test_an_arm_whose_source_changed_is_timed_in_each_cell(
     ]
     duet = world.timed[0][-1]
     assert (duet.a.spec, duet.b.spec) == ("git:HEAD~1:batched", "batched")
-    assert duet.a.text == f"# Before.\n{duet.b.text}"
+    assert duet.a.text == f"{duet.b.text}\n_before = True\n"
+
+
+@pytest.mark.parametrize(
+    "change",
+    [
+        lambda text: f"# Before.\n{text}",
+        lambda text: text.replace('"""', '"""Before. ', 1),
+        lambda text: text.replace("return data", "return  data"),
+    ],
+    ids=["comment", "docstring", "space"],
+)
+def test_words_about_an_arm_do_not_make_it_another(world: World, change: Callable[[str], str]):
+    world.base = before("batched", change)
+    assert world.base["connector/batched.py"] != (ROOT / "connector/batched.py").read_text()
+    assert run()["time of batched"].summary == "its code is that of HEAD~1: not timed"
 
 
 def test_thresholds_are_those_of_cell_and_arm(world: World):
@@ -489,11 +517,96 @@ def test_a_base_that_cannot_be_imported_is_nothing_to_compare_with(world: World)
     assert "cannot be imported: SyntaxError" in step.summary
 
 
-def test_code_that_both_sides_share_is_no_pass(world: World):
-    world.base["connector/interfaces.py"] = "# Before.\n"
+@pytest.mark.parametrize(
+    ("path", "text"),
+    [
+        ("connector/interfaces.py", "# Before.\n"),
+        ("connector/data.py", None),
+        # What arms had in common, and have no more.
+        ("connector/pages.py", "pages = []\n"),
+    ],
+)
+def test_code_that_both_sides_share_is_no_pass(world: World, path: str, text: str | None):
+    world.base[path] = text
     steps = run()
     assert [step.outcome for step in steps.values()].count(INCONCLUSIVE) == 1
-    assert any("connector/interfaces.py" in step.summary for step in steps.values())
+    assert steps["shared code"].summary.startswith(
+        f"not timed, since both sides of a duet share it: {path}; "
+    )
+
+
+def test_words_about_shared_code_are_no_change(world: World):
+    path = "connector/interfaces.py"
+    world.base[path] = "# Before.\n" + (ROOT / path).read_text()
+    assert "shared code" not in run()
+
+
+def test_a_base_that_moved_on_is_held_against_where_the_work_left_it(world: World):
+    world.parted = "abc123def456" + "0" * 28
+    world.revisions.append("abc123def456")
+    world.base = before("batched")
+    steps = run(base="HEAD~1")
+    assert steps["base"] == Step(
+        "base", PASSED, "HEAD~1 has moved on: held against abc123def456, where this work left it"
+    )
+    assert world.timed[0][-1].a.spec == "git:abc123def456:batched"
+
+
+@pytest.mark.parametrize(("both", "outcome"), [(True, NOTHING), (False, FOUND)])
+def test_an_arm_that_breaks_beside_its_base(
+    world: World, monkeypatch: pytest.MonkeyPatch, both: bool, outcome: Outcome
+):
+    """It is the base's fault if that does not even run against itself."""
+
+    def play(contest: Contest, **_: object) -> Verification:
+        if both or "batched" in contest.arms:
+            raise KeyError("reset")
+        return Verification((), "", 0, 20, 100, None, {})
+
+    monkeypatch.setattr(gate_steps, "play_briefly", play)
+    world.base = before("batched")
+    words = {NOTHING: "the base does not run: KeyError: 'reset'", FOUND: "KeyError: 'reset'"}
+    assert run()["time of batched"] == Step("time of batched", outcome, words[outcome])
+    assert world.timed == []
+
+
+CONFIGURED = 'arms = ["batched"]\ncells = ["v2-16x8192", "v2-64x2048"]\n'
+
+
+@pytest.mark.parametrize(
+    ("before_it", "outcome", "words"),
+    [
+        (CONFIGURED, None, ""),
+        ('arms = ["batched"]\ncells = ["v2-16x8192"]\nruns = 3\n', None, ""),
+        (CONFIGURED.replace("]\nc", ', "incremental"]\nc'), NOTHING, "arm incremental"),
+        (CONFIGURED.replace('2048"]', '2048", "v1-64x8192"]'), NOTHING, "cell v1-64x8192"),
+        (f"{CONFIGURED}runs = 400\n", PASSED, "runs 400 -> 300"),
+        (
+            f"{CONFIGURED}threshold = 0.001\nthresholds = {{ 'v2-16*/*' = 0.5 }}\n",
+            PASSED,
+            "threshold of v2-64x2048/batched 0.10% -> 0.50%",
+        ),
+        (f"{CONFIGURED}growth = {{ batched = 0.5 }}\n", PASSED, "growth of batched 0.5 -> none"),
+        (f"{CONFIGURED}budget = 'b.toml'\n", PASSED, "budget b.toml -> budgets.toml"),
+        ("no table", None, ""),
+    ],
+)
+def test_what_is_checked_no_more_is_no_pass(
+    world: World,
+    monkeypatch: pytest.MonkeyPatch,
+    before_it: str,
+    outcome: Outcome | None,
+    words: str,
+):
+    monkeypatch.setattr(gate_steps, "ROOT", Path.cwd())
+    monkeypatch.setattr(gate_steps, "shared_code", lambda _config: [])
+    world.base["stepbench.toml"] = f"[gate]\n{before_it}"
+    steps = run(file=Path("stepbench.toml"))
+    step = steps.get("configuration")
+    assert (None if step is None else step.outcome) == outcome
+    if step is not None:
+        sentence = "no longer checked" if outcome is NOTHING else "less strict than at the base"
+        assert step.summary == f"{sentence}: {words}"
 
 
 def test_an_infinite_slope_is_beyond_every_limit(world: World):

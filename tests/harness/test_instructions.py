@@ -159,8 +159,9 @@ def test_a_worker_that_hangs_is_killed(fake: FakeValgrind, monkeypatch: pytest.M
     assert count().failure == f"{WHAT}: the worker hung: no result after 0.5128 s"
 
 
-def test_where_one_run_fails_the_others_are_not_waited_for(fake: FakeValgrind):
-    fake.does("time.sleep(60) if run else sys.exit(9)")
+@pytest.mark.parametrize("failing", [0, 2])
+def test_where_one_run_fails_the_others_are_not_waited_for(fake: FakeValgrind, failing: int):
+    fake.does(f"sys.exit(9) if run == {failing} else time.sleep(60)")
 
     assert count().failure == f"{WHAT}: the worker exited with 9"
 

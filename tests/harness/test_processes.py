@@ -1,8 +1,11 @@
 import os
+import threading
 import time
 
+import psutil
 import pytest
 
+from harness import processes
 from harness.processes import spread
 from scenarios.errors import WorkerError
 
@@ -40,6 +43,12 @@ def hangs(number: int) -> int:
     return number
 
 
+def keeps_a_thread(number: int) -> int:
+    # Not for good: a harness that waits for it should fail its test, not hang it.
+    threading.Thread(target=time.sleep, args=(60,)).start()
+    return number
+
+
 def prints(number: int) -> int:
     print("a word", flush=True)
     os.write(1, b"a native word\n")
@@ -48,6 +57,10 @@ def prints(number: int) -> int:
 
 def times_out(number: int) -> int:
     raise TimeoutError(f"number {number}")
+
+
+def command(pid: int) -> str:
+    return " ".join(psutil.Process(pid).cmdline())
 
 
 def named(number: int) -> str:
@@ -125,9 +138,9 @@ def test_a_process_that_hangs_is_killed_and_named(jobs: int):
     # The one that keeps track of what processes share stays with this one.
     list(spread(where, [(1,), (2,)], 2))
     before = child_processes()
-    results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=4, describe=named)
+    results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=8, describe=named)
     assert next(results) == 0
-    words = r"^number 1: a process of hangs hung: no result in 4 s$"
+    words = r"^number 1: a process of hangs hung: no result in 8 s$"
     with pytest.raises(WorkerError, match=words):
         next(results)
     assert child_processes() == before
@@ -148,3 +161,14 @@ def test_an_error_of_the_call_that_sounds_like_a_limit_is_none():
 def test_what_a_process_prints_is_not_our_result(capfd: pytest.CaptureFixture[str]):
     assert list(spread(prints, [(1,), (2,)], 2)) == [1, 2]
     assert capfd.readouterr().out == ""
+
+
+def test_a_process_that_a_thread_keeps_alive_is_ended(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setattr(processes, "_SECONDS_TO_END", 0.2)
+
+    before = child_processes()
+
+    assert list(spread(keeps_a_thread, [(1,), (2,)], 2, limit=60)) == [1, 2]
+    # But for the one that keeps track of what processes share, which stays for the next time.
+    left = {pid for pid in child_processes() - before if "resource_tracker" not in command(pid)}
+    assert left == set()

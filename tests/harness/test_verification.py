@@ -206,3 +206,33 @@ def test_with_a_limit_nothing_is_played_here_and_the_same_is_found():
     assert found.failure is not None
     elsewhere = replace(here, arms={"aliased lists": Elsewhere(os.getpid())})
     assert verify(elsewhere, range(5), 0, limit=100) == found
+
+
+def test_a_difference_that_does_not_come_again_is_one_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """As where an arm looks at addresses: what was seen is told as it came."""
+    contest = wrong("draft length ignored")
+    seen = verify(contest, range(5), 3).failure
+    monkeypatch.setattr("harness.verification.find_failure", lambda *_: None)
+
+    found = verify(contest, range(5), 3).failure
+
+    assert seen is not None
+    assert found is not None
+    assert (found.run, found.difference.arm) == (seen.run, "draft length ignored")
+    assert len(found.operations) > len(seen.operations)
+
+
+def test_a_difference_that_hangs_while_it_is_shortened_is_one_all_the_same(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def hang(*_: object) -> None:
+        raise WorkerError("a process of find_failure hung")
+
+    monkeypatch.setattr("harness.verification.find_failure", hang)
+
+    found = verify(wrong("draft length ignored"), range(5), 3).failure
+
+    assert found is not None
+    assert found.difference.field.endswith("num_scheduled_tokens")

@@ -70,11 +70,13 @@ def test_the_whole_report():
         "the same workload in each of the processes, in random order: 10 warm-up iterations, then "
         "at most 150 measured ones, the garbage collector off. A process gives the median log "
         "ratio to each of the two copies, and their mean; intervals are over processes. Slower or "
-        "faster means: wholly beyond 0.50% and beyond the control, in "
-        "all cells together at 95 %, and again in fresh processes, whose figures are then shown. "
-        "Detectable is about the smallest slowdown that such a run finds, if the noise stays as it "
-        "was. The longest cell took 10.0 s. Times are those of arms that run side by side and "
-        "share their caches. Control is how far the two copies of the same code came apart. "
+        "faster means: wholly beyond 0.50% and beyond the control, at 95 % in all 2 comparisons "
+        "together, and again in fresh processes, whose figures are then shown. No difference "
+        "means: wholly within it, at 99 %. A cell ends when that is clear, and the intervals are "
+        "those of that moment. Detectable is about the smallest slowdown that as many processes "
+        "would find, if the noise stays as it was. The longest cell took 10.0 s. Times are those "
+        "of arms that run side by side and share their caches. Control is how far the interval of "
+        "the two copies of the same code reaches from 1. "
         "stepbench 1.2, host box. Seed 7. "
         "Repeat with `stepbench compare a b`.\n"
     )
@@ -232,6 +234,8 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
         "b": "incremental",
         "provider": "python",
         "threshold": 0.01,
+        "comparisons": 2,
+        "seconds": 10.0,
         "verdict": "slower",
         "metadata": METADATA,
         "cells_missing": 0,

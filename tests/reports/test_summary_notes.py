@@ -1,5 +1,6 @@
 import shlex
 from collections.abc import Mapping
+from dataclasses import replace
 
 import pytest
 
@@ -190,3 +191,33 @@ def test_several_machines_are_counted_and_their_differences_named(write_results:
     note = machines_note([here, other, third])
     assert note is not None
     assert note.startswith("These results come from 3 different machines")
+
+
+@pytest.mark.parametrize(
+    ("fingerprint", "hostname", "note"),
+    [
+        ("0123", "box", None),
+        # One machine, in two containers.
+        ("0123", "crate", None),
+        ("4567", "box", "2 different machines or Pythons (they differ in fingerprint)"),
+    ],
+)
+def test_a_machine_is_its_fingerprint_where_all_have_one(
+    fingerprint: str, hostname: str, note: str | None
+):
+    here = replace(make_summary(), fingerprint="0123")
+    there = replace(make_summary(machine=(hostname, *here.machine[1:])), fingerprint=fingerprint)
+
+    found = machines_note([here, there])
+
+    assert (note in found) if note and found else found == note
+
+
+def test_without_a_fingerprint_the_names_tell():
+    here = replace(make_summary(), fingerprint="0123")
+    there = make_summary(machine=("crate", *here.machine[1:]))
+
+    note = machines_note([here, there])
+
+    assert note is not None
+    assert "(they differ in hostname)" in note

@@ -159,8 +159,8 @@ def test_an_entry_of_v1_alone_is_refused_rather_than_left_empty(monkeypatch: pyt
         (Source(scenario="smal"), "unknown scenario 'smal': did you mean 'small'?"),
         (
             Source(scenario=""),
-            "unknown scenario '': known: reference, grid, small, context, sliding-window, speculative, "
-            "overlap",
+            "unknown scenario '': known: reference, grid, small, context, sliding-window, "
+            "speculative, overlap",
         ),
         (Source(cells=""), "cells '': an entry is empty"),
         (Source(cells="1x1,,2x2"), "cells '1x1,,2x2': an entry is empty"),

@@ -18,7 +18,7 @@ from harness.machine import lock_cpu
 from harness.verdict import Kind, Verdict
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
-from stepbench import gate
+from stepbench import gate, messages
 
 from .conftest import Run, assert_refused
 
@@ -26,7 +26,10 @@ QUIET = ("--cpu", "none", "--jobs", "1", "-q")
 CONFIG = '[gate]\narms = ["batched"]\ncells = ["v2-2x64"]\nruns = 2\n'
 EQUAL = Step("equivalence", Outcome.PASSED, "same outputs in 300 random runs")
 WORK = Step("exact work", Outcome.FOUND, "1 figures over budget", "- over budget: a|b")
-TIME = Step("time of batched, v2-2x64", Outcome.INCONCLUSIVE, "inconclusive; busy core")
+TIME = Step(
+    "time of batched, v2-2x64", Outcome.INCONCLUSIVE, "inconclusive; busy core", cell={"took": 7.5}
+)
+WHERE = {"where": "On a box.", "command": "stepbench gate"}
 GROWTH = Step("growth", Outcome.NOTHING_TO_COMPARE, "no budget")
 
 MARKDOWN = (
@@ -41,6 +44,8 @@ MARKDOWN = (
     "### exact work\n"
     "\n"
     "- over budget: a|b\n"
+    "\n"
+    "On a box. Repeat with `stepbench gate`.\n"
 )
 
 
@@ -71,6 +76,7 @@ def configured(monkeypatch: pytest.MonkeyPatch):
 def steps(monkeypatch: pytest.MonkeyPatch) -> Gate:
     made_up = Gate()
     monkeypatch.setattr(gate, "run_gate", made_up)
+    monkeypatch.setattr(gate, "described_run", lambda *_: WHERE)
     return made_up
 
 
@@ -109,24 +115,28 @@ def test_json_is_one_document_and_nothing_else(run_here: Run):
         "base": "v1.0",
         "outcome": "failed",
         "exit_code": 1,
+        "metadata": WHERE,
         "steps": [
             {
                 "step": "equivalence",
                 "outcome": "passed",
                 "summary": "same outputs in 300 random runs",
                 "details": "",
+                "cell": None,
             },
             {
                 "step": "exact work",
                 "outcome": "failed",
                 "summary": "1 figures over budget",
                 "details": "- over budget: a|b",
+                "cell": None,
             },
             {
                 "step": "time of batched, v2-2x64",
                 "outcome": "inconclusive",
                 "summary": "inconclusive; busy core",
                 "details": "",
+                "cell": {"took": 7.5},
             },
         ],
     }
@@ -199,9 +209,8 @@ def test_an_interrupt_ends_in_130_and_no_pass(run_here: Run, steps: Gate, output
     assert ran.code == 130
     assert ran.err.startswith("stepbench: interrupted after 1 steps")
     assert "Gate against `HEAD~1`: passed" not in ran.out
-    if output and Path("gate.json").exists():
-        document = json.loads(Path("gate.json").read_text())
-        assert document["exit_code"] != 0
+    if output:
+        assert json.loads(Path("gate.json").read_text())["exit_code"] == 130
 
 
 @pytest.mark.parametrize(
@@ -220,7 +229,7 @@ def test_an_interrupt_ends_in_130_and_no_pass(run_here: Run, steps: Gate, output
     ],
 )
 def test_a_bad_configuration_is_refused(run_here: Run, text: str, message: str):
-    Path("stepbench.toml").write_text(text)
+    Path("stepbench.toml").write_text(text.replace("v2-2x64", "v2-64x2048"))
     assert_refused(run_here("gate", *QUIET), message)
 
 
@@ -262,6 +271,10 @@ class Timing:
     def git(self, *arguments: str, **_: object) -> str | None:
         if "rev-parse" in arguments:
             return None if arguments[-1].startswith("gone") else "0" * 40
+        if arguments[0] == "merge-base":
+            return arguments[-1]
+        if arguments[0] == "ls-tree":
+            return ""
         path = arguments[-1].partition(":")[2].removeprefix("./")
         return self.base[path] if path in self.base else (loading.ROOT / path).read_text()
 
@@ -302,8 +315,8 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
 def changed(timing: Timing) -> None:
     """The source of the arm is not that of the base."""
     timing.base["connector/batched.py"] = (
-        "# Before.\n" + (loading.ROOT / "connector/batched.py").read_text()
-    )
+        loading.ROOT / "connector/batched.py"
+    ).read_text() + "\n_before = True\n"
 
 
 def edit_budget(change: Callable[[float], float]) -> None:
@@ -335,6 +348,18 @@ def test_what_has_changed_is_timed(run_here: Run, timing: Timing, kind: Kind, co
     assert (ran.code, ran.err) == (code, "")
     assert timing.timed == ["batched in v2-2x64"]
     assert f" | {kind.value} |" in ran.out
+
+
+@pytest.mark.usefixtures("changed", "timing")
+def test_json_says_what_a_verdict_rests_on_and_where(run_here: Run):
+    document = json.loads(run_here("gate", *QUIET, "--json").out)
+
+    assert [step["cell"] for step in document["steps"][:-1]] == [None] * 3
+    cell = document["steps"][-1]["cell"]
+    assert (cell["verdict"]["kind"], cell["first_run"]) == ("no difference", [])
+    assert cell["samples"] is None
+    assert "not pinned; stand-ins: provider python." in document["metadata"]["where"]
+    assert document["metadata"]["command"].startswith("stepbench ")
 
 
 @pytest.mark.usefixtures("timing")
@@ -388,3 +413,31 @@ def test_a_core_that_is_taken_meanwhile_is_not_ours(
     monkeypatch.setattr(gate_steps, "compare_cell", compare)
     assert run_here("gate", "--cpu", f"{core}", "--jobs", "1", "-q").code == 0
     assert timing.timed == ["batched in v2-2x64"]
+
+
+@pytest.mark.usefixtures("steps")
+def test_that_nobody_reads_the_table_does_not_make_it_a_pass(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+):
+    def gone(*_arguments: object, **_named: object) -> None:
+        raise BrokenPipeError
+
+    monkeypatch.setattr(gate.click, "echo", gone)
+    monkeypatch.setattr(messages, "abandon_stdout", lambda: None)
+
+    assert run_here("gate", *QUIET).code == 1
+
+
+@pytest.mark.usefixtures("steps")
+def test_a_file_that_cannot_be_written_in_the_end_does_not_cost_the_table(
+    run_here: Run, monkeypatch: pytest.MonkeyPatch
+):
+    def full(path: Path, _write: object) -> None:
+        raise InputError(f"{path}: cannot be written: No space left on device")
+
+    monkeypatch.setattr(gate, "write_atomically", full)
+
+    ran = run_here("gate", *QUIET, "-o", "gate.json")
+
+    assert (ran.code, ran.out) == (1, MARKDOWN)
+    assert ran.err == "stepbench: gate.json: cannot be written: No space left on device\n"

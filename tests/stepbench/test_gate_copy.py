@@ -65,7 +65,7 @@ def test_the_copy_runs_its_own_code(copy: Copy):
 def test_nothing_changed_passes_and_is_not_timed(copy: Copy):
     ran = copy.gate()
     assert (ran.code, ran.out.splitlines()[0]) == (0, f"## Gate against `{BASE}`: passed")
-    untimed = ("passed", f"its source is that of {BASE}: not timed")
+    untimed = ("passed", f"its code is that of {BASE}: not timed")
     assert rows(ran) == {
         "equivalence": ("passed", "same outputs in 5 random runs"),
         "exact work": ("passed", "64 figures within their budget"),
@@ -75,8 +75,18 @@ def test_nothing_changed_passes_and_is_not_timed(copy: Copy):
     }
 
 
-def test_a_comment_is_timed_and_no_regression(copy: Copy):
+def test_a_comment_is_no_change_of_an_arm(copy: Copy):
     copy.edit(ARM, "\nfrom collections import", "\n# A comment.\nfrom collections import")
+    ran = copy.gate()
+    assert ran.code == 0
+    assert rows(ran)["time of incremental"] == (
+        "passed",
+        f"its code is that of {BASE}: not timed",
+    )
+
+
+def test_what_makes_nothing_slower_is_timed_and_no_regression(copy: Copy):
+    copy.edit(ARM, "\nfrom collections import", "\n_UNUSED = None\nfrom collections import")
     ran = copy.gate()
     # A busy machine may leave it open, but must not find anything.
     assert ran.code in (0, 3), ran.out
@@ -94,7 +104,11 @@ def test_a_slowdown_of_two_percent_is_found(copy: Copy):
         if ran.code != 3:
             break
     assert ran.code == 1, ran.out
-    assert outcomes(ran)["exact work"] == "passed"
+    # That it was accepted is there to be seen.
+    outcome, words = rows(ran)["exact work"]
+    assert (outcome, words.partition("; ")[0]) == ("passed", "64 figures within their budget")
+    assert words.endswith(" budgets were raised")
+    assert f"\n- raised: {CELL}, incremental: native_calls " in ran.out
     outcome, words = rows(ran)[f"time of incremental, {CELL}"]
     assert (outcome, words[:16]) == ("failed", "slower: ratio 1.")
 
@@ -171,8 +185,8 @@ def test_a_budget_that_was_raised_by_hand_is_no_budget(copy: Copy):
     assert ran.code == 4
     assert rows(ran)["exact work"] == (
         "nothing to compare with",
-        "budgets.toml was changed by hand: 1 figures are below it; `stepbench count --update` "
-        "writes what is counted, and nothing else",
+        f"budgets.toml differs from {BASE} and is not what a whole `stepbench count --update` "
+        "writes: 1 figures are below it",
     )
 
 
@@ -196,6 +210,16 @@ def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Co
     assert rows(ran)["time of newer"] == (
         "nothing to compare with",
         f"arm 'newer' does not exist at revision {BASE}",
+    )
+
+
+def test_an_arm_or_a_cell_that_is_checked_no_more_is_no_pass(copy: Copy):
+    copy.write("stepbench.toml", CONFIG.replace('"incremental", "batched"', '"batched"'))
+    ran = copy.gate()
+    assert ran.code == 4
+    assert rows(ran)["configuration"] == (
+        "nothing to compare with",
+        "no longer checked: arm incremental",
     )
 
 
@@ -230,10 +254,10 @@ def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
 
 def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
     act(copy, "import time", "time.sleep(60)")
-    code = "from stepbench import cli, gate; gate._LIMIT = 3; cli.main()"
+    code = "from stepbench import cli, gate; gate._LIMIT = 8; cli.main()"
     ran = copy.python("-c", code, "gate", "--jobs", "2", "-q")
     assert (ran.code, ran.err) == (1, "")
-    words = "incremental: runs 0 to 4: a process of play_runs hung: no result in 3 s"
+    words = "incremental: runs 0 to 4: a process of play_runs hung: no result in 8 s"
     assert rows(ran) == {"equivalence": ("failed", words)}
 
 

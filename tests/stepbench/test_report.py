@@ -48,14 +48,15 @@ def test_several_files_are_reported_in_the_order_given(results: str, run_here: R
 
 def test_results_of_two_machines_are_marked(results: str, run_here: Run):
     text = Path(results).read_text()
-    Path("there.json").write_text(_with_metadata(text, hostname="crate"))
+    there = {"stepbench_machine": "000011112222", "hostname": "crate"}
+    Path("there.json").write_text(_with_metadata(text, **there))
 
     together = run_here("report", results, "there.json")
     alone = run_here("report", "there.json")
 
     assert together.code == 0
     assert together.out.startswith("**These results come from 2 different machines")
-    assert "(they differ in hostname)" in together.out
+    assert "(they differ in fingerprint)" in together.out
     assert "different machines" not in alone.out
 
 
