@@ -37,8 +37,8 @@ _TIMEOUT_PER_TOKEN = 1e-4
 
 # After how many processes a verdict is looked for. Each look is a chance to err; a difference has
 # to show itself again in fresh processes, and no difference at a confidence of 99 %.
-FIRST_LOOK = 6
-MOST_PROCESSES = 240
+_FIRST_LOOK = 6
+_MOST_PROCESSES = 240
 
 
 @dataclass(frozen=True)
@@ -127,8 +127,8 @@ def compare_cell(
 
     def collect(processes: list[Process], rule: Rule, wanted: Kind | None = None) -> Verdict:
         # After the first run there has to be time for the shortest second one.
-        reserve = FIRST_LOOK if wanted is None else 0
-        look = FIRST_LOOK
+        reserve = _FIRST_LOOK if wanted is None else 0
+        look = _FIRST_LOOK
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
             processes.append(draw() if draw else _run_process(duet, scenario, result))
@@ -142,7 +142,7 @@ def compare_cell(
             done = len(result.first) + len(result.second)
             needed = done + look - len(processes) + reserve
             is_over = (now() - began) / done * needed > duet.seconds
-            if is_clear or is_over or look > MOST_PROCESSES:
+            if is_clear or is_over or look > _MOST_PROCESSES:
                 return verdict
 
     try:
@@ -157,6 +157,21 @@ def compare_cell(
         result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)
     result.took = now() - began
     return result
+
+
+def processes_within(seconds: float, each: float) -> int:
+    """Return how many processes the first run of a cell has that stays without a verdict.
+
+    Args:
+        seconds: the cell's time.
+        each: what a process takes, in seconds.
+    """
+    count = _FIRST_LOOK
+    while (look := _next_look(count)) <= _MOST_PROCESSES:
+        if (look + _FIRST_LOOK) * each > seconds:
+            break
+        count = look
+    return count
 
 
 def _next_look(look: int) -> int:

@@ -14,7 +14,7 @@ from dataclasses import dataclass
 
 from scenarios.scenario import SteadyDecode
 
-from .duet import FIRST_LOOK, MOST_PROCESSES, CellResult, Duet, compare_cell
+from .duet import CellResult, Duet, compare_cell, processes_within
 from .loading import find_source
 from .statistics import student_t
 from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
@@ -103,7 +103,8 @@ def processes_of_a_run(seconds: float, each: float) -> int:
         seconds: the time of a cell.
         each: what a process takes, in seconds.
     """
-    return min(max(int(seconds / each) // 2, FIRST_LOOK), MOST_PROCESSES)
+    # The first run leaves time for the shortest second one: more than both there is no time for.
+    return (processes_within(seconds, each) + processes_within(0.0, each)) // 2
 
 
 def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) -> float:

@@ -10,7 +10,7 @@ import pytest
 
 from harness import noise_floor
 from harness.child import WorkerError
-from harness.duet import CellResult, Duet, compare_cell
+from harness.duet import CellResult, Duet, compare_cell, processes_within
 from harness.noise_floor import (
     CELL,
     Noise,
@@ -21,6 +21,8 @@ from harness.noise_floor import (
 )
 from harness.verdict import NOT_MEASURED, Kind, Process, Rule, judge
 from scenarios.scenario import SteadyDecode
+
+from .duet_workers import A
 
 
 def process(effect: float, control: float = 0.0, share: float = 1.0) -> Process:
@@ -104,8 +106,26 @@ def test_more_processes_find_less():
 
 
 @pytest.mark.parametrize(
+    ("seconds", "each"),
+    [(10, 0.5), (10, 0.3), (10, 0.05), (60, 0.5), (60, 1.3), (10, 5.0), (1, 0.5)],
+)
+def test_a_duet_has_as_many_processes_as_are_foretold(seconds: float, each: float):
+    now = 0.0
+
+    def draw() -> Process:
+        nonlocal now
+        now += each
+        return process(0.0, share=0.1)  # So that there is no verdict, and time decides.
+
+    duet = Duet(A, A, (CELL,), seconds=seconds)
+    found = compare_cell(duet, CELL, draw=draw, clock=lambda: now)
+    assert len(found.first) == processes_within(seconds, each)
+    assert found.second == []
+
+
+@pytest.mark.parametrize(
     ("seconds", "each", "count"),
-    [(10, 0.5, 10), (10, 0.3, 16), (60, 0.5, 60), (10, 5.0, 6), (600, 0.5, 240)],
+    [(10, 0.5, 10), (10, 0.3, 16), (60, 0.5, 60), (10, 5.0, 6), (600, 0.5, 117)],
 )
 def test_half_of_the_processes_are_for_the_repetition(seconds: float, each: float, count: int):
     assert processes_of_a_run(seconds, each) == count
