@@ -53,11 +53,9 @@ def _detections(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401
             color="black",
             capsize=4,
         )
-        axes.annotate(
-            f"{found} of {len(cells)}", (place, 0.03), ha="center", color="white", fontsize=9
-        )
+        axes.annotate(f"{found} of {len(cells)}", (place, 1.03), ha="center", fontsize=9)
     axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel="injected slowdown", ylabel="share found slower", ylim=(0, 1.05))
+    axes.set(xlabel="injected slowdown", ylabel="share found slower", ylim=(0, 1.12))
     axes.set_title("Found, in v2-64x2048 (threshold 0.5 %)", fontsize=10)
 
 
