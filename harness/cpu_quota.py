@@ -3,33 +3,22 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 
-from .fingerprint import read_text
+from .system_files import control_groups, read_text
 
 
 def quotas(root: Path) -> Iterator[float | None]:
     """Yield the quota in cores of each control group around this process; None for no limit.
 
-    Of version 2 (``cpu.max``) and 1 (``cpu.cfs_quota_us``), from the process's own group up to the
-    outermost that can be seen. In a container that is the container's, and groups that
-    ``/proc/self/cgroup`` names may lie outside of it.
+    Of version 2 (``cpu.max``) and 1 (``cpu.cfs_quota_us``).
     """
-    mounts = root / "sys/fs/cgroup"
-    for line in (read_text(root / "proc/self/cgroup") or "0::/").splitlines():
-        _, _, rest = line.partition(":")
-        controllers, _, group = rest.partition(":")
-        below = PurePosixPath(group.lstrip("/"))
-        folders = [below, *below.parents] if ".." not in below.parts else [PurePosixPath()]
-        if not controllers:
-            for mount in (mounts, mounts / "unified"):
-                for folder in folders:
-                    yield from _version_2(read_text(mount / folder / "cpu.max"))
-        elif "cpu" in controllers.split(","):
-            for mount in dict.fromkeys((mounts / "cpu", mounts / controllers)):
-                for folder in folders:
-                    quota = read_text(mount / folder / "cpu.cfs_quota_us")
-                    yield from _version_1(quota, read_text(mount / folder / "cpu.cfs_period_us"))
+    for version, folder in control_groups(root, "cpu"):
+        if version == 2:
+            yield from _version_2(read_text(folder / "cpu.max"))
+        else:
+            quota = read_text(folder / "cpu.cfs_quota_us")
+            yield from _version_1(quota, read_text(folder / "cpu.cfs_period_us"))
 
 
 def _version_2(text: str | None) -> list[float | None]:

@@ -14,7 +14,7 @@ from pathlib import Path
 
 from .clock import Clock
 from .cpu_quota import quotas
-from .fingerprint import cpu_list, read_text
+from .system_files import cpu_list, read_text
 
 _CPUS = "sys/devices/system/cpu"
 _TURBO = {

@@ -7,7 +7,6 @@ load, no allowed cores.
 
 from __future__ import annotations
 
-import contextlib
 import hashlib
 import json
 import os
@@ -15,6 +14,8 @@ from collections.abc import Iterable, Mapping
 from pathlib import Path
 
 from scenarios.errors import NoBaselineError
+
+from .system_files import cpu_list, read_text
 
 # Names of the metadata that hold the digest and, as JSON, the fields that it is made of.
 DIGEST = "stepbench_machine"
@@ -36,24 +37,6 @@ _CPU_KEYS = {
 _CORE = ("physical_package_id", "core_id")
 
 _KIB_PER_GIB = 1024**2
-
-
-def read_text(file: Path) -> str | None:
-    """Return the text of a file without white space around it; None if there is none to read."""
-    try:
-        return file.read_text(encoding="utf-8").strip()
-    except (OSError, UnicodeDecodeError):
-        return None
-
-
-def cpu_list(text: str | None) -> list[int]:
-    """Return the cores of a kernel's list such as ``0-3,8``; none of a text that is no list."""
-    cpus: list[int] = []
-    with contextlib.suppress(ValueError):
-        for part in (text or "").split(","):
-            first, _, last = part.strip().partition("-")
-            cpus += range(int(first), int(last or first) + 1)
-    return cpus
 
 
 def machine_fields(root: Path = Path("/")) -> dict[str, str]:

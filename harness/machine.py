@@ -14,6 +14,15 @@ import psutil
 from scenarios.errors import InputError
 from scenarios.scenario import is_number
 
+from .system_files import control_groups, read_text
+
+# Limit, use and statistics of a control group's memory, by version; and what of it can be freed.
+_MEMORY_FILES = {
+    1: ("memory.limit_in_bytes", "memory.usage_in_bytes", "memory.stat"),
+    2: ("memory.max", "memory.current", "memory.stat"),
+}
+_FREEABLE = {1: "total_inactive_file", 2: "inactive_file"}
+
 _LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
 
 
@@ -93,17 +102,19 @@ def _lock(name: str, busy: str) -> Iterator[None]:
 def available_memory() -> int:
     """Return the bytes of memory that a new process can take without swapping.
 
-    The smaller of what the machine has available and what the control group leaves.
+    The smallest of what the machine has available and what the control groups around this process
+    leave.
     """
     available = int(psutil.virtual_memory().available)
-    group = Path("/sys/fs/cgroup")
-    with contextlib.suppress(OSError, ValueError):  # No cgroup v2, or "max".
-        limit = int((group / "memory.max").read_text())
-        used = int((group / "memory.current").read_text())
-        with contextlib.suppress(OSError, ValueError):  # What the page cache holds can be freed.
-            stat = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
-            used -= int(stat["inactive_file"])
-        available = min(available, limit - used)
+    for version, group in control_groups(Path("/"), "memory"):
+        names = _MEMORY_FILES[version]
+        limit, used, stat = (read_text(group / name) or "" for name in names)
+        with contextlib.suppress(ValueError):  # No such group, or "max".
+            left = int(limit) - int(used)
+            # What the page cache holds can be freed.
+            lines = (line.partition(" ") for line in stat.splitlines())
+            left += int({name: value for name, _, value in lines}.get(_FREEABLE[version], "0"))
+            available = min(available, left)
     return max(0, available)
 
 

@@ -8,13 +8,16 @@ from pathlib import Path
 
 import click
 
+from harness.counting import iterations_of
 from harness.files import write_atomically
 from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
-from harness.machine import choose_cpu, lock_cpu
+from harness.machine import available_memory, choose_cpu, lock_cpu
 from harness.results import check_writable
 from reports.equivalence import render_text
+from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError
+from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import INTERRUPTED
@@ -77,6 +80,9 @@ def command(
     core = choose_cpu(cpu)
     if output is not None:
         check_writable(output, force=True)
+    memory = available_memory() // jobs
+    for scenario in find_scenarios(settings.scenario):
+        check_feasible(scenario, iterations_of(scenario) + 1, "0", memory)
     steps: list[Step] = []
 
     def progress(what: str) -> None:

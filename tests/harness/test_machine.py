@@ -181,6 +181,11 @@ def root(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     return tmp_path
 
 
+def put(root: Path, name: str, text: str) -> None:
+    (root / name).parent.mkdir(parents=True, exist_ok=True)
+    (root / name).write_text(f"{text}\n")
+
+
 def test_some_of_the_machine_s_memory_is_available():
     assert isinstance(available_memory(), int)
     assert 1_000_000 < available_memory() < psutil.virtual_memory().total
@@ -196,6 +201,41 @@ def test_the_control_group_s_limit_counts(root: Path, limit: str, current: str, 
     (group / "memory.max").write_text(f"{limit}\n")
     (group / "memory.current").write_text(f"{current}\n")
     assert available_memory() == expected
+
+
+@pytest.mark.parametrize(
+    ("files", "expected"),
+    [
+        # The limit of a group further out, as of a slice that a service runs in.
+        ({"a/memory.max": "4000", "a/memory.current": "1000", "a/b/memory.max": "max"}, 3_000),
+        ({"a/b/memory.max": "2500", "a/b/memory.current": "500", "a/memory.max": "max"}, 2_000),
+        # What the page cache holds.
+        (
+            {
+                "a/b/memory.max": "2500",
+                "a/b/memory.current": "500",
+                "a/b/memory.stat": "anon 7\ninactive_file 300",
+            },
+            2_300,
+        ),
+        ({"a/c/memory.max": "1", "a/c/memory.current": "1"}, 9_000),
+    ],
+)
+def test_the_limits_of_the_process_s_own_groups_count(
+    root: Path, files: dict[str, str], expected: int
+):
+    put(root, "proc/self/cgroup", "0::/a/b")
+    for name, text in files.items():
+        put(root, f"sys/fs/cgroup/{name}", text)
+    assert available_memory() == expected
+
+
+def test_a_group_of_version_1_has_its_limit(root: Path):
+    put(root, "proc/self/cgroup", "4:memory:/a\n3:cpu,cpuacct:/x")
+    put(root, "sys/fs/cgroup/memory/a/memory.limit_in_bytes", "5000")
+    put(root, "sys/fs/cgroup/memory/a/memory.usage_in_bytes", "4500")
+    put(root, "sys/fs/cgroup/memory/a/memory.stat", "total_inactive_file 100")
+    assert available_memory() == 600
 
 
 @pytest.mark.usefixtures("root")
