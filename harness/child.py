@@ -87,4 +87,9 @@ def _death(returncode: int, stderr: str) -> str:
         hint = " (out of memory?)" if -returncode == signal.SIGKILL else ""
         return f"was killed by {known.get(-returncode, f'signal {-returncode}')}{hint}"
     lines = [line for line in stderr.splitlines() if line.strip()]
-    return f"failed: {lines[-1].strip()}" if lines else f"exited with {returncode}"
+    # After the last line of code in a traceback the exception begins, whose text may have lines.
+    code = [index for index, line in enumerate(lines[:-1]) if line.startswith("  ")]
+    if not lines:
+        return f"exited with {returncode}"
+    said = lines[code[-1] + 1] if code and lines[0].startswith("Traceback") else lines[-1]
+    return f"failed: {said.strip()}"

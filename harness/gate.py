@@ -209,6 +209,8 @@ def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
     positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
     if not all(math.isfinite(value) and value > 0 for value in positive):
         raise InputError(f"{where}: thresholds, seconds and runs must be more than 0, and finite")
+    if max(config.threshold, *config.thresholds.values(), 0) >= 1:
+        raise InputError(f"{where}: a threshold is a share below 1: 0.005 is half a per cent")
     if config.runs > MAX_RUNS:
         raise InputError(f"{where}: runs must be at most {MAX_RUNS:,}")
     if any(math.isnan(limit) for limit in config.growth.values()):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ast
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -10,7 +9,7 @@ from pathlib import Path
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, NoBaselineError, WorkerError
 
-from .arms import ARMS, FLOOR, REFERENCE, check_arms
+from .arms import FLOOR, REFERENCE, check_arms
 from .counting import Work, count_cells
 from .duet import CellResult, Duet, compare_cell
 from .duet_file import cell_document
@@ -27,10 +26,9 @@ from .gate_work import growing, work
 from .loading import ArmOfSource, ArmSource, find_source
 from .machine import keep_off
 from .revision import ROOT, git
+from .shared_code import changed_shared_code, same_code
 from .verdict import Kind
 from .verification import Contest, Verification, play_briefly, verify
-
-_DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
 _OUTCOMES = {
     Kind.SLOWER: Outcome.FOUND,
@@ -203,15 +201,7 @@ def shared_code(config: GateConfig) -> Iterator[Step]:
 
     That is all that arms can import of their package: the modules that are no arms.
     """
-    arms = {f"{module.replace('.', '/')}.py" for module in ARMS.values()}
-    listed = git("ls-tree", "--name-only", config.base, "./connector/") or ""
-    paths = {path for path in listed.splitlines() if path.endswith(".py")}
-    paths |= {f"connector/{path.name}" for path in (ROOT / "connector").glob("*.py")}
-    changed = [
-        path
-        for path in sorted(paths - arms)
-        if not same_code(git("show", f"{config.base}:./{path}", strip=False), _text(ROOT / path))
-    ]
+    changed = changed_shared_code(config.base)
     if changed:
         words = (
             f"not timed, since both sides of a duet share it: {', '.join(changed)}; run `stepbench "
@@ -227,30 +217,6 @@ def is_changed(config: GateConfig, arm: str) -> bool:
     except NoBaselineError:
         return True
     return not same_code(before, find_source(arm).text)
-
-
-def same_code(before: str | None, now: str | None) -> bool:
-    """Return whether two sources do the same whatever they do: but for comments and docstrings."""
-    if before is None or now is None or before == now:
-        return before == now
-    try:
-        return _without_words(before) == _without_words(now)
-    except (SyntaxError, ValueError, RecursionError):
-        return False
-
-
-def _without_words(text: str) -> str:
-    """Return a source's syntax tree without comments, which it lacks anyway, and docstrings."""
-    tree = ast.parse(text)
-    for node in ast.walk(tree):
-        body = getattr(node, "body", None)
-        if not isinstance(node, _DOCUMENTED) or not body:
-            continue
-        first = body[0]
-        is_text = isinstance(first, ast.Expr) and isinstance(first.value, ast.Constant)
-        if is_text and isinstance(first.value.value, str):
-            first.value.value = ""
-    return ast.dump(tree)
 
 
 def timing(
@@ -329,7 +295,3 @@ def _timed(name: str, result: CellResult) -> Step:
     if verdict.reason:
         words += f"; {verdict.reason}"
     return Step(name, _OUTCOMES[verdict.kind], words, cell=cell)
-
-
-def _text(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None

@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scenarios.errors import InputError, NoBaselineError
 
+from .arms import FLOOR
 from .budget import (
     Budget,
     check,
@@ -30,10 +31,17 @@ def work(config: GateConfig, works: Sequence[Work]) -> Step:
     """Hold the counted work against the budget file, and the budget file against its base."""
     name = "exact work"
     path = Path(config.budget)
+    command = (
+        f"`stepbench count --scenario {config.scenario} --arms {','.join((*config.arms, FLOOR))} "
+        f"--budget {path} --update`"
+    )
     try:
         budget = load_budget(path)
         check_seed(budget, 0)
-    except (InputError, NoBaselineError) as error:
+    except NoBaselineError:
+        words = f"{path}: no such budget file; {command} writes one"
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words)
+    except InputError as error:
         return Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
     finding = check(budget, works, whole=True)
     lines = [
@@ -48,7 +56,8 @@ def work(config: GateConfig, works: Sequence[Work]) -> Step:
     if finding.missing:
         words = (
             f"{path} and what was counted (all cells of scenario {config.scenario}, the arms "
-            f"named) differ in {len(finding.missing)} places"
+            f"named, and the floor) differ in {len(finding.missing)} places; {command} writes what "
+            "is counted"
         )
         return Step(name, Outcome.NOTHING_TO_COMPARE, words, details)
     words = f"{finding.checked:,} figures within their budget"

@@ -198,6 +198,10 @@ def verify_briefly(arms: Sequence[str], provider: str = DEFAULT_PROVIDER) -> Ver
     return play_briefly(Contest.of(others, against, provider))
 
 
+# Seconds without any result after which code from elsewhere counts as hanging.
+FOREIGN_LIMIT = 120.0
+
+
 def play_briefly(contest: Contest, *, limit: float | None = None) -> Verification:
     """Play a few random runs in one process: this one, unless there is a limit to its time."""
     return verify(contest, range(_BRIEF_RUNS), 0, limit=limit)

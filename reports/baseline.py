@@ -23,10 +23,11 @@ from .summary import Cell, is_open, summarise
 from .table import Table, cell_columns, format_time
 
 _CAUTION = (
-    "Ratio is the time over the baseline's: above 1 it took longer. It is the ratio of geometric "
-    "means over processes, with Welch's interval at 95 %, since processes of two runs are no "
-    "pairs. This is no verdict: between two runs the machine drifts, which no interval shows. For "
-    "a verdict run both side by side: `stepbench compare`."
+    "Ratio is the time over the baseline's: above 1 it took longer. Times are medians; the ratio "
+    "is one of geometric means over processes, so that it can differ from theirs, with Welch's "
+    "interval at 95 %, since processes of two runs are no pairs. This is no verdict: between two "
+    "runs the machine drifts, which no interval shows. For a verdict run both side by side: "
+    "`stepbench compare`."
 )
 
 # State of the machine in which times of the same code differ, by field of the metadata.

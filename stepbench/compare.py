@@ -17,8 +17,9 @@ from harness.loading import ArmOfSource, find_source
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
 from harness.results import check_writable
+from harness.shared_code import changed_shared_code
 from harness.verdict import Kind, overall
-from harness.verification import Contest, play_briefly
+from harness.verification import FOREIGN_LIMIT, Contest, play_briefly
 from reports.equivalence import render_json, render_text
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
@@ -98,15 +99,15 @@ def command(
     Both arms and a control, a second copy of A, run side by side on the same workload, in fresh
     processes until the verdict is clear or the time is over. B is slower or faster only if that is
     clear beyond the threshold and beyond what the control shows, and again when it is repeated. An
-    arm is a name (stepbench list), git:REVISION:NAME for that arm as of a revision of this project,
-    or file:PATH for a Python file that holds one.
+    arm is a name (stepbench list), git:REVISION:NAME for its file as of a revision of this project
+    (what that imports is today's), or file:PATH for a Python file that holds one.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
 
     \b
     Exit codes: 0 no difference, or faster; 1 slower, the outputs differ, or a worker dies or hangs;
-    3 inconclusive.
+    3 inconclusive; 4 the revision has no such arm.
     With --instructions: 0 counted; 1 the outputs differ, or an arm fails; 3 the runs disagree.
 
     \b
@@ -142,9 +143,13 @@ def command(
     first, second = ArmOfSource(duet.a), ArmOfSource(duet.b)
     for arm in (first, second):
         arm(False)  # What cannot be imported is found before anything is measured.
+    for spec in dict.fromkeys((a, b)):
+        _warn_of_shared_code(spec)
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)
-        verification = play_briefly(contest)
+        # What comes from elsewhere may end its process, or never come back.
+        limit = FOREIGN_LIMIT if ":" in f"{a}{b}" else None
+        verification = play_briefly(contest, limit=limit)
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             with unread_is_fine():
@@ -187,8 +192,10 @@ def _measure(
             CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress,
         ):
             for scenario in duet.scenarios:
-                results.append(compare_cell(duet, scenario, progress.describe))
-                write_duet(file, duet, results, metadata)
+                result = compare_cell(duet, scenario, progress.describe)
+                # First the file: what is said to be kept has to be in it.
+                write_duet(file, duet, [*results, result], metadata)
+                results.append(result)
                 progress.add(1)
     except KeyboardInterrupt:
         kept = f"{len(results)} of {len(duet.scenarios)} cells are finished"
@@ -201,6 +208,14 @@ def _measure(
         return FOUND
     kind = overall(result.verdict.kind for result in results)
     return {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
+
+
+def _warn_of_shared_code(spec: str) -> None:
+    """Say what an arm of a revision does not have from there."""
+    kind, _, rest = spec.partition(":")
+    changed = changed_shared_code(rest.rpartition(":")[0]) if kind == "git" else []
+    if changed:
+        say(f"{spec}: {', '.join(changed)} changed since, and is today's for both arms")
 
 
 def _count(

@@ -65,6 +65,8 @@ def command(
     against itself as it was. An arm that ends its process or never comes back is a regression, as
     one that is wrong. The summary also goes to the file that GITHUB_STEP_SUMMARY names.
 
+    All on the Python stand-ins, so that nothing depends on a compiler.
+
     \b
     Exit codes: 0 passed; 1 a regression; 3 inconclusive; 4 something has nothing to be compared
     with: a cell, an arm or a budget is missing, or the base is.

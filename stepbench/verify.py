@@ -11,7 +11,7 @@ import click
 from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, load_file
 from harness.loading import arm_factory
 from harness.processes import spread
-from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.verification import FOREIGN_LIMIT, MAX_RUNS, Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
@@ -86,7 +86,9 @@ def command(
     for make in (contest.reference, *contest.arms.values()):
         make(False)  # What cannot be imported is found before anything runs.
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
-        result = verify(contest, numbers, seed, jobs=jobs, progress=progress.add)
+        # What comes from elsewhere may end its process, or never come back.
+        limit = FOREIGN_LIMIT if any(":" in name for name in (against, *names)) else None
+        result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
         text = render_json(result) if as_json else render_text(result, coverage=coverage)
         click.echo(text, nl=False)

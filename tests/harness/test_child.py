@@ -66,6 +66,7 @@ def test_undecodable_output_is_no_reason_to_fail():
     ("program", "why"),
     [
         ("raise RuntimeError('a broken arm')", "failed: RuntimeError: a broken arm"),
+        ("raise ValueError('of two\\nlines')", "failed: ValueError: of two"),
         ("import sys; sys.exit(3)", "exited with 3"),
         ("import sys; sys.exit('no such thing\\n \\n')", "failed: no such thing"),
         ("import os, signal; os.kill(os.getpid(), signal.SIGKILL)", "was killed by SIGKILL "),

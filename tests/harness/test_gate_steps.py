@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import gate_steps, gate_work, loading
+from harness import gate_steps, gate_work, loading, shared_code
 from harness.budget import load_budget, update, write_budget
 from harness.counting import FIGURES, Work
 from harness.duet import CellResult, Duet
@@ -127,6 +127,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(gate_steps, "compare_cell", world.compare)
     monkeypatch.setattr(gate_steps, "git", world.git)
     monkeypatch.setattr(gate_work, "git", world.git)
+    monkeypatch.setattr(shared_code, "git", world.git)
     monkeypatch.setattr(loading, "git", world.git)
     write_budget(Path("budgets.toml"), update(None, make_works(), 0, whole=True))
     return world

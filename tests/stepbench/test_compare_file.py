@@ -1,16 +1,19 @@
 """The file that ``stepbench compare`` keeps, and the provider and revision that it names."""
 
 import json
+from collections.abc import Sequence
 from datetime import datetime
 from pathlib import Path
 
 import pytest
 
+from harness.duet import CellResult, Duet
+from harness.verification import Contest, Verification
 from stepbench import compare as compare_module
 from stepbench import metadata, options
 from stubs.providers import absent
 
-from .compare_workers import ONE, Workers, cells_in, strictly
+from .compare_workers import ONE, TWO, Workers, cells_in, strictly
 from .conftest import Run, assert_refused
 
 
@@ -84,9 +87,12 @@ def test_outputs_are_verified_with_that_provider(
 ):
     contests = []
     real = compare_module.play_briefly
-    monkeypatch.setattr(
-        compare_module, "play_briefly", lambda contest: contests.append(contest) or real(contest)
-    )
+
+    def play(contest: Contest, **named: float | None) -> Verification:
+        contests.append(contest)
+        return real(contest, **named)
+
+    monkeypatch.setattr(compare_module, "play_briefly", play)
     arguments = [word for word in ONE if word != "--no-verify"]
 
     assert run_here("compare", *arguments, "--provider", provider).code == 0
@@ -122,3 +128,22 @@ def test_the_revision_is_told_and_kept(
     assert words in ran.out
     stored = json.loads(Path("x.json").read_text())["metadata"]
     assert (stored.get("stepbench_revision"), stored.get("stepbench_dirty")) == kept
+
+
+@pytest.mark.usefixtures("workers")
+def test_an_interrupted_cell_is_not_said_to_be_kept(run_here: Run, monkeypatch: pytest.MonkeyPatch):
+    """The signal comes when a cell is finished, and before it is in the file."""
+    real = compare_module.write_duet
+
+    def write(path: Path, duet: Duet, results: Sequence[CellResult], metadata: object) -> None:
+        if len(results) == 2:
+            raise KeyboardInterrupt
+        real(path, duet, results, metadata)
+
+    monkeypatch.setattr(compare_module, "write_duet", write)
+
+    ran = run_here("compare", *TWO)
+
+    assert ran.code == 130
+    assert ran.err == "stepbench: interrupted; 1 of 2 cells are finished and kept in x.json\n"
+    assert cells_in("x.json") == ["no difference"]

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import gate_steps, loading
+from harness import gate_steps, loading, shared_code
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
@@ -306,6 +306,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
     monkeypatch.setattr(gate_steps, "git", timing.git)
     monkeypatch.setattr(loading, "git", timing.git)
+    monkeypatch.setattr(shared_code, "git", timing.git)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
     return timing
