@@ -18,7 +18,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.loading import ArmSource, find_source
+from harness.sources import ArmSource, find_source
 from scenarios.catalogue import CATALOGUE
 from scenarios.errors import InputError, WorkerError, unknown
 

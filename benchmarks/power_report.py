@@ -15,7 +15,7 @@ from power_report_peers import peers_section
 from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
 
 from harness.duet import Duet, compare_cell
-from harness.loading import find_source
+from harness.sources import find_source
 from harness.verdict import Kind, Process
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import NoBaselineError

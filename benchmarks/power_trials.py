@@ -22,8 +22,8 @@ from power_file import Record
 
 from harness.duet import Duet, compare_cell
 from harness.duet_file import cell_document
-from harness.loading import find_source
 from harness.machine import keep_off, lock_cpu
+from harness.sources import find_source
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import WorkerError
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import importlib
 import importlib.util
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from types import ModuleType
@@ -32,6 +32,9 @@ REFERENCE = "full-copy"
 FLOOR = "floor"
 
 _MODULES = ARMS | {FLOOR: "harness.floor"}
+
+# How the name of an arm begins that says where its source is.
+KINDS = ("git", "file", "trtllm")
 
 
 class SchedulerOutputManager(Protocol):
@@ -82,8 +85,21 @@ class ArmFromFile:
         return cast(SchedulerOutputManager, load_file(self.path).create(self.name, attention_dp))
 
 
+def as_factories(arms: Sequence[str] | Mapping[str, ArmFactory]) -> dict[str, ArmFactory]:
+    """Return what makes each arm, by name: of this project where there are names alone."""
+    return dict(arms) if isinstance(arms, Mapping) else {name: RegisteredArm(name) for name in arms}
+
+
+def is_foreign(spec: str) -> bool:
+    """Return whether a specification names an arm by where its source is."""
+    kind, colon, _ = spec.partition(":")
+    return bool(colon) and kind in KINDS
+
+
 def split_arms(text: str) -> tuple[str, ...]:
     """Return the arms of a list such as ``full-copy,incremental``; ``all`` means the whole ladder.
+
+    Arms that are named by where their source is are not looked at.
 
     Raises:
         InputError: an arm is unknown, named twice or empty.
@@ -95,20 +111,22 @@ def split_arms(text: str) -> tuple[str, ...]:
     return names
 
 
-def check_arms(names: Sequence[str], *, floor: bool = True) -> None:
+def check_arms(names: Sequence[str], *, floor: bool = True, foreign: bool = True) -> None:
     """Raise InputError unless ``names`` are one or more different arms.
 
     Args:
         names: names of arms.
         floor: whether the floor, which is none, may be among them.
+        foreign: whether those may be that are named by where their source is.
     """
     known = list(_MODULES if floor else ARMS)
     if not names:
         raise InputError("no arm is named")
     for index, name in enumerate(names):
-        if name.startswith(("git:", "file:")):
-            raise InputError(f"arm {name!r}: git: and file: arms go with verify and compare alone")
-        if name not in known:
+        if is_foreign(name):
+            if not foreign:
+                raise InputError(f"arm {name!r}: only arms of this project can be named here")
+        elif name not in known:
             raise unknown("arm", name, known)
         if name in names[:index]:
             raise InputError(f"arm {name!r} is named twice")

@@ -7,13 +7,14 @@ import functools
 import gc
 import pickle
 from collections import Counter
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import CodeType
 
 import stubs
 from connector.data import SchedulerOutput
+from scenarios.errors import ArmError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import (
     SteadyDecodeWorkload,
@@ -30,10 +31,12 @@ from stubs.counting import (
     counting_manager,
 )
 
-from .arms import FLOOR, SchedulerOutputManager, create_arm
+from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
 from .bytecodes import counting_bytecodes
+from .equivalence import field_names, output_error
 from .processes import spread
 from .retained import retained_bytes
+from .traces import arm_traceback
 
 Workload = SteadyDecodeWorkload | TraceReplayWorkload
 
@@ -98,7 +101,9 @@ def iterations_of(scenario: SteadyDecode | TraceReplay) -> int:
 
 
 def count_work(
-    scenario: SteadyDecode | TraceReplay, arms: Sequence[str], seed: int = 0
+    scenario: SteadyDecode | TraceReplay,
+    arms: Sequence[str] | Mapping[str, ArmFactory],
+    seed: int = 0,
 ) -> list[Work]:
     """Count what each arm does in a cell.
 
@@ -108,25 +113,35 @@ def count_work(
 
     Args:
         scenario: the cell.
-        arms: names of the arms; the floor may be among them.
+        arms: names of arms of this project, or arms by name; the floor may be among them.
         seed: the seed of the workload.
 
     Returns:
         The work of each arm, in their order.
+
+    Raises:
+        ArmError: an arm raised something.
     """
     iterations = iterations_of(scenario)
     workload = create_workload(scenario, iterations + 1, f"{seed}")
-    built = {name: create_arm(name) for name in arms}
-    works = [Work(scenario, name) for name in arms]
+    makes = as_factories(arms)
+    names = list(makes)
+    built = {name: make(False) for name, make in makes.items()}
+    works = [Work(scenario, name) for name in names]
     for iteration in range(iterations + 1):
         workload.advance()
         for work in works:
-            crossings, bytecodes, output = _counted_call(built[work.arm], workload)
+            try:
+                crossings, bytecodes, output = _counted_call(built[work.arm], workload)
+            except Exception as error:
+                words = f"{type(error).__name__}: {error}"
+                where = f"cell {scenario.name}, arm {work.arm}, iteration {iteration + 1}"
+                raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
             if iteration:
                 _add(work, workload, crossings, bytecodes, output)
-    makes = {name: functools.partial(create_arm, name) for name in arms if name != FLOOR}
-    for name, retained in retained_bytes(makes, scenario, seed).items():
-        work = works[arms.index(name)]
+    fresh = {name: functools.partial(make, False) for name, make in makes.items() if name != FLOOR}
+    for name, retained in retained_bytes(fresh, scenario, seed).items():
+        work = works[names.index(name)]
         # A state and no flow: as much in each iteration.
         work.totals["retained_bytes"] = retained * work.iterations
     return works
@@ -134,7 +149,7 @@ def count_work(
 
 def count_cells(
     scenarios: Sequence[SteadyDecode | TraceReplay],
-    arms: Sequence[str],
+    arms: Sequence[str] | Mapping[str, ArmFactory],
     seed: int = 0,
     *,
     jobs: int = 1,
@@ -152,7 +167,7 @@ def count_cells(
         progress: called with the number of cells done since the last call.
 
     Raises:
-        WorkerError: a process died or hung.
+        WorkerError: a process died or hung, or an arm raised something.
     """
     works = []
     cells = [(scenario, arms, seed) for scenario in scenarios]
@@ -162,7 +177,7 @@ def count_cells(
     return works
 
 
-def _cell(scenario: SteadyDecode | TraceReplay, _arms: Sequence[str], _seed: int) -> str:
+def _cell(scenario: SteadyDecode | TraceReplay, _arms: object, _seed: int) -> str:
     return f"cell {scenario.name}"
 
 
@@ -180,6 +195,9 @@ def _counted_call(
     )
     with _no_collection(), counting_bytecodes(_kind_of) as bytecodes:
         output = arm.build_scheduler_output(*arguments)  # type: ignore[arg-type]
+    wrong = output_error(output)
+    if wrong is not None:
+        raise wrong
     return crossings, bytecodes, output
 
 
@@ -236,14 +254,8 @@ def _own_objects(output: SchedulerOutput, crossings: Crossings) -> int:
     own = {id(output), id(output.new_requests), id(output.cached_requests)}
     for data in output.new_requests + output.cached_requests:
         own.add(id(data))
-        for values in (
-            data.new_tokens,
-            data.new_block_ids,
-            data.block_hashes,
-            data.priorities,
-            data.new_block_ids_by_layer_group,
-            *data.new_block_ids_by_layer_group,
-        ):
-            if values is not None:
+        for values in (getattr(data, name) for name in field_names(data)):
+            if isinstance(values, list):
                 own.add(id(values))
+                own.update(id(group) for group in values if isinstance(group, list))
     return len(own - known)

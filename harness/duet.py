@@ -22,7 +22,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.providers import DEFAULT_PROVIDER
 
 from .child import hash_seed, run_child
-from .loading import ArmSource
+from .sources import ArmSource
 from .verdict import NOT_MEASURED, Kind, Process, Rule, Verdict, judge, settle
 
 WARMUPS = 10

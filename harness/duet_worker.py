@@ -17,7 +17,8 @@ from scenarios.workload import create_workload
 
 from .arms import SchedulerOutputManager
 from .child import die_with_parent, take_over_stdout
-from .loading import ArmSource, load_apart
+from .loading import create, load_apart
+from .sources import ArmSource
 
 
 def main() -> None:
@@ -78,7 +79,7 @@ def _create_arms(sources: list[ArmSource], order: list[int]) -> list[SchedulerOu
     arms = {}
     for index in order:
         module = load_apart(sources[index], f"_stepbench_duet_{index}")
-        arms[index] = module.KvCacheConnectorSchedulerOutputManager()
+        arms[index] = create(module, sources[index], attention_dp=False)
     return [arms[index] for index in range(len(sources))]
 
 

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import dataclasses
 from collections import Counter
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 
 from connector.data import RequestData, SchedulerOutput
-from scenarios.errors import InputError
-from scenarios.operations import Episode, Operation
+from connector.interfaces import LlmRequest
+from scenarios.operations import Episode
 from scenarios.world import World
 from stubs.kv_cache_v2 import BAD_PAGE_INDEX
 from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import ArmFactory, SchedulerOutputManager
+from .traces import arm_traceback
 
 
 @dataclass(frozen=True)
@@ -26,6 +27,7 @@ class Difference:
         step: number of the report, from 1.
         field: path of the first field that differs, such as ``cached_requests[1].new_tokens``.
         expected, actual: what the reference and the arm say; an exception as its text.
+        trace: of an exception its traceback; else empty.
     """
 
     arm: str
@@ -33,6 +35,12 @@ class Difference:
     field: str
     expected: str
     actual: str
+    trace: str = ""
+
+
+# Begins the name of what is counted where a field was not compared, since one side lacks it.
+LEFT_OUT = "left out: "
+_REQUESTS = ("new_requests", "cached_requests")
 
 
 def compare_episode(
@@ -55,28 +63,34 @@ def compare_episode(
         provider: where the stand-ins come from.
 
     Returns:
-        The first difference, or None, and how often each ingredient of the model was reached.
-
-    Raises:
-        InputError: the arm that is right raised something.
+        The first difference, or None, and how often each ingredient of the model was reached. If
+        the arm that should be right raises something, that is the difference, of ``against``.
     """
     dp = episode.setting.attention_dp
     expected_of = reference(dp)
     others = {name: make(dp) for name, make in arms.items()}
-    world = World(episode.setting, [expected_of, *others.values()], provider)
+    told = [_Told(against, expected_of), *(_Told(name, arm) for name, arm in others.items())]
+    world = World(episode.setting, told, provider)
     step = 0
     for operation in episode.operations:
-        if not world.apply(operation):
+        is_due = world.apply(operation)
+        for arm in told:
+            if arm.error is not None:
+                return _raised(arm.name, step + 1, arm.error), world.reached
+        if not is_due:
             continue
         step += 1
         expected = try_build(expected_of, world)
         if isinstance(expected, BaseException):
-            raise InputError(f"{against} should be right, but raised {expected!r} in report {step}")
+            return _raised(against, step, expected), world.reached
         outputs = {name: try_build(arm, world) for name, arm in others.items()}
         for name, output in outputs.items():
             found = first_difference(expected, output)
             if found is not None:
-                return Difference(name, step, *found), world.reached
+                trace = arm_traceback(output) if isinstance(output, BaseException) else ""
+                return Difference(name, step, *found, trace), world.reached
+            for field in left_out(expected, output):
+                world.reached[f"{LEFT_OUT}{field}"] += 1
         _note_output(world, expected)
         for output in (expected, *outputs.values()):
             overwrite(output)
@@ -85,100 +99,121 @@ def compare_episode(
     return None, world.reached
 
 
+class _Told:
+    """An arm as it is told of what happens between reports, and what it raised then, if anything.
+
+    Args:
+        name: its name.
+        arm: the arm.
+    """
+
+    def __init__(self, name: str, arm: SchedulerOutputManager) -> None:
+        self.name = name
+        self.error: BaseException | None = None
+        self._arm = arm
+
+    def record_new_matched_tokens(self, request: LlmRequest, num_new_matched_tokens: int) -> None:
+        """Tell how many prompt tokens the connector will load."""
+        self._tell(self._arm.record_new_matched_tokens, request, num_new_matched_tokens)
+
+    def reset_request(self, request_id: int) -> None:
+        """Tell that a request's allocation was destroyed."""
+        self._tell(self._arm.reset_request, request_id)
+
+    def _tell(self, call: Callable[..., object], *arguments: object) -> None:
+        try:
+            call(*arguments)
+        except (Exception, SystemExit) as error:  # As of what a wrong arm raises in a report.
+            self.error = error
+
+
+def _raised(arm: str, step: int, error: BaseException) -> Difference:
+    return Difference(arm, step, "exception", "none", repr(error), arm_traceback(error))
+
+
 def first_difference(
     expected: SchedulerOutput, actual: SchedulerOutput | BaseException
 ) -> tuple[str, str, str] | None:
-    """Return path, expected and actual value of the first field that differs, or None."""
+    """Return path, expected and actual value of the first field that differs, or None.
+
+    Of outputs of different types, as of two revisions, the fields that both have are compared.
+    """
     if isinstance(actual, BaseException):
         return "exception", "none", repr(actual)
-    if expected == actual:
+    if type(expected) is type(actual) is SchedulerOutput and expected == actual:
         return None
-    for name in ("new_requests", "cached_requests"):
+    for name in _REQUESTS:
         found = _difference_in_requests(name, getattr(expected, name), getattr(actual, name))
         if found is not None:
             return found
-    return "attention_dp_rank", repr(expected.attention_dp_rank), repr(actual.attention_dp_rank)
+    if "attention_dp_rank" not in _common(expected, actual):
+        return None
+    ranks = expected.attention_dp_rank, actual.attention_dp_rank
+    return None if ranks[0] == ranks[1] else ("attention_dp_rank", repr(ranks[0]), repr(ranks[1]))
 
 
-def shorten(
-    operations: Sequence[Operation], fails: Callable[[Sequence[Operation]], bool]
-) -> list[Operation]:
-    """Return a shortest list that still fails, in the sense that no operation of it can go.
-
-    Zeller and Hildebrandt, "Simplifying and isolating failure-inducing input", TSE 2002: leave out
-    ever smaller parts as long as what remains fails. Then numbers are made smaller.
-
-    Args:
-        operations: a list that fails.
-        fails: whether a list fails.
-    """
-    shortest: list[Operation] = []
-    candidate = list(operations)
-    # What is left out or made smaller can make something else needless.
-    while candidate != shortest:
-        shortest = candidate
-        candidate = _with_smaller_numbers(_with_parts_left_out(shortest, fails), fails)
-    return shortest
+def left_out(expected: SchedulerOutput, actual: SchedulerOutput | BaseException) -> set[str]:
+    """Return the fields that one of two outputs has and the other has not."""
+    if isinstance(actual, BaseException) or type(expected) is type(actual):
+        return set()
+    pairs: list[tuple[object, object]] = [(expected, actual)]
+    requests = [output.new_requests + output.cached_requests for output in (expected, actual)]
+    pairs += list(zip(*requests, strict=False))[:1]
+    return {
+        name
+        for one, other in pairs
+        for name in set(field_names(one)) ^ set(field_names(other))
+        if not name.startswith("_")
+    }
 
 
-def _with_parts_left_out(
-    operations: list[Operation], fails: Callable[[Sequence[Operation]], bool]
-) -> list[Operation]:
-    size = len(operations)
-    while size:
-        start = 0
-        while start < len(operations):
-            candidate = operations[:start] + operations[start + size :]
-            if fails(candidate):
-                operations = candidate
-            else:
-                start += size
-        size //= 2
-    return operations
+def _common(one: object, other: object) -> list[str]:
+    """Return the fields that both have, in the first one's order."""
+    known = set(field_names(other))
+    return [name for name in field_names(one) if name in known]
 
 
-def _with_smaller_numbers(
-    operations: list[Operation], fails: Callable[[Sequence[Operation]], bool]
-) -> list[Operation]:
-    for index in range(len(operations)):
-        for position in range(len(operations[index].numbers)):
-            for smaller in (0, 1, 2, 3):
-                operation = operations[index]
-                if smaller >= operation.numbers[position]:
-                    break
-                numbers = list(operation.numbers)
-                numbers[position] = smaller
-                candidate = list(operations)
-                candidate[index] = Operation(operation.name, tuple(numbers))
-                if _is_valid(candidate[index]) and fails(candidate):
-                    operations = candidate
-                    break
-    return operations
+def field_names(value: object) -> list[str]:
+    """Return the fields of an output, or of what it says of a request."""
+    if dataclasses.is_dataclass(value):
+        return [field.name for field in dataclasses.fields(value)]
+    named: tuple[str, ...] = getattr(value, "_fields", ())  # Of a named tuple.
+    return list(named or getattr(value, "__dict__", ()))
 
 
-def _is_valid(operation: Operation) -> bool:
-    """Return whether numbers are ones that a run could hold: a prompt has a token."""
-    return (
-        operation.name not in ("join", "chunk") or operation.numbers[operation.name == "chunk"] > 0
-    )
+def _comparable(value: object) -> object:
+    """Return a value, or of an array, which compares number by number, the numbers."""
+    to_list = getattr(value, "tolist", None)
+    return value if to_list is None else ("array", to_list())
 
 
 def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | BaseException:
-    """Return an arm's output for the current batch, or what it raised."""
+    """Return an arm's output for the current batch, or what it raised. What is none is an error."""
     try:
-        return arm.build_scheduler_output(world.batch, world.async_requests, world.manager)
+        output = arm.build_scheduler_output(world.batch, world.async_requests, world.manager)
     except (Exception, SystemExit) as error:  # Whatever a wrong arm raises is its difference.
         return error
+    return output_error(output) or output
+
+
+def output_error(output: object) -> TypeError | None:
+    """Return why something is no output; None if it is one."""
+    if all(isinstance(getattr(output, name, None), list) for name in _REQUESTS):
+        return None
+    return TypeError(f"no lists {' and '.join(_REQUESTS)} in a {type(output).__name__}")
 
 
 def _difference_in_requests(
     name: str, expected: list[RequestData], actual: list[RequestData]
 ) -> tuple[str, str, str] | None:
     for index, (one, other) in enumerate(zip(expected, actual, strict=False)):
-        for field in dataclasses.fields(RequestData):
-            values = getattr(one, field.name), getattr(other, field.name)
-            if values[0] != values[1]:
-                return f"{name}[{index}].{field.name}", repr(values[0]), repr(values[1])
+        common = _common(one, other)
+        if not common:
+            return f"{name}[{index}]", repr(one), repr(other)
+        for field in common:
+            values = getattr(one, field), getattr(other, field)
+            if _comparable(values[0]) != _comparable(values[1]):
+                return f"{name}[{index}].{field}", repr(values[0]), repr(values[1])
     if len(expected) != len(actual):
         ids = [[data.request_id for data in requests] for requests in (expected, actual)]
         return f"{name}.request_id", repr(ids[0]), repr(ids[1])
@@ -190,14 +225,13 @@ def overwrite(output: SchedulerOutput | BaseException) -> None:
     if isinstance(output, BaseException):
         return
     for data in output.new_requests + output.cached_requests:
-        for values in (
-            data.new_tokens,
-            data.new_block_ids,
-            data.block_hashes,
-            data.priorities or [],
-            *data.new_block_ids_by_layer_group,
-        ):
-            values[:] = [-99] * (len(values) + 1)
+        for name in field_names(data):
+            values = getattr(data, name)
+            if not isinstance(values, list):
+                continue
+            inner = [group for group in values if isinstance(group, list)]
+            for each in inner or [values]:
+                each[:] = [-99] * (len(each) + 1)
     output.new_requests.clear()
     output.cached_requests.clear()
 
@@ -214,10 +248,11 @@ def _note_output(world: World, output: SchedulerOutput) -> None:
     )
     reached["dummy left out"] += dummies if world.setting.attention_dp else 0
     for data in output.new_requests + output.cached_requests:
-        reached["block hashes"] += bool(data.block_hashes)
-        reached["priorities"] += bool(data.priorities)
-        pages = [page for group in data.new_block_ids_by_layer_group for page in group]
-        reached["masked page"] += BAD_PAGE_INDEX in pages
+        # Of a revision that does not have them, there are none.
+        reached["block hashes"] += bool(getattr(data, "block_hashes", None))
+        reached["priorities"] += bool(getattr(data, "priorities", None))
+        groups = getattr(data, "new_block_ids_by_layer_group", None) or []
+        reached["masked page"] += any(BAD_PAGE_INDEX in group for group in groups)
 
 
 def _note_setting(world: World) -> None:

@@ -23,10 +23,11 @@ from .gate import (
     table_of,
 )
 from .gate_work import growing, work
-from .loading import ArmOfSource, ArmSource, find_source
+from .loading import ArmOfSource
 from .machine import keep_off
 from .revision import ROOT, git
 from .shared_code import changed_shared_code, same_code
+from .sources import ArmSource, find_source
 from .verdict import Kind
 from .verification import Contest, Verification, play_briefly, verify
 
@@ -65,7 +66,7 @@ def run_gate(
     Raises:
         InputError: an arm is unknown, or a pattern matches nothing.
     """
-    check_arms(config.arms, floor=False)
+    check_arms(config.arms, floor=False, foreign=False)
     names = [scenario.name for scenario in find_scenarios(config.scenario)]
     gone = [cell for cell in config.cells if cell not in names]
     if gone:
@@ -149,14 +150,15 @@ def equivalence(
         return Step(name, Outcome.PASSED, f"only {REFERENCE} is checked, the reference itself")
     try:
         found = play(others, jobs)
-    except InputError as error:  # Of the reference, which should be right.
-        return Step(name, Outcome.FOUND, str(error))
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         return broken(name, error, (REFERENCE, *others), lambda arm: play([arm], 1))
     if found.failure is None:
         return Step(name, Outcome.PASSED, f"same outputs in {found.runs:,} random runs")
     arm = found.failure.difference.arm
-    return Step(name, Outcome.FOUND, f"{arm} departs from {REFERENCE}", describe(found))
+    words = f"{arm} departs from {REFERENCE}"
+    if arm == REFERENCE:
+        words = f"{REFERENCE}, the reference, raised an exception"
+    return Step(name, Outcome.FOUND, words, describe(found))
 
 
 def broken(

@@ -19,7 +19,8 @@ from scenarios.scenario import from_dict
 from scenarios.workload import SteadyDecodeWorkload, TraceReplayWorkload, create_workload
 
 from .child import die_with_parent, take_over_stdout
-from .loading import ArmSource, load_apart
+from .loading import create, load_apart
+from .sources import ArmSource
 
 # Client requests of callgrind: the enumeration in valgrind/callgrind.h, an ABI by its own words.
 _DUMP, _ZERO, _TOGGLE, _DUMP_AT, _START, _STOP = (0x43540000 + number for number in range(6))
@@ -39,6 +40,7 @@ MACHINE_CODE = {
 }
 
 Workload = SteadyDecodeWorkload | TraceReplayWorkload
+Call = Callable[[Any, Any, Any], object]
 
 
 class Nothing:
@@ -97,10 +99,10 @@ def _count(
     """
     # Where the text came from must not make a difference either.
     module = load_apart(dataclasses.replace(source, filename="arm.py"), "_stepbench_counted")
-    build = module.KvCacheConnectorSchedulerOutputManager().build_scheduler_output
-    nothing = Nothing().build_scheduler_output
+    build: Call = create(module, source, attention_dp=False).build_scheduler_output
+    nothing: Call = Nothing().build_scheduler_output
 
-    def call(function: Callable[[object, object, object], object]) -> None:
+    def call(function: Call) -> None:
         batch, requests, manager = workload.batch, workload.async_requests, workload.manager
         ask(_TOGGLE)
         output = function(batch, requests, manager)

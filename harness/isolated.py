@@ -1,8 +1,10 @@
 """The isolated measurement: each arm of each cell in worker processes of its own."""
 
+import json
 import sys
-from collections.abc import Callable, Collection
-from dataclasses import dataclass, replace
+from collections.abc import Callable, Collection, Mapping
+from dataclasses import asdict, dataclass, replace
+from types import MappingProxyType
 
 import pyperf
 
@@ -12,6 +14,7 @@ from scenarios.scenario import SteadyDecode
 from .child import hash_seed, run_child
 from .machine import allowed_cpus
 from .plan import Job, Plan
+from .sources import ArmSource
 
 # A generous upper bound on what a token costs an iteration, to tell a hanging worker from a slow
 # one: measured arms need 10 to 30 ns.
@@ -39,6 +42,7 @@ def measure(
     done: Collection[Job],
     report: Callable[[Event], None],
     timeout: float | None = None,
+    sources: Mapping[str, ArmSource] = MappingProxyType({}),
 ) -> list[WorkerError]:
     """Run the jobs of ``plan`` that are not done.
 
@@ -50,6 +54,7 @@ def measure(
         done: jobs to leave out.
         report: called before and after each job.
         timeout: seconds that one worker may take; None derives a generous one from its cell.
+        sources: the arms that are named by where their source is.
 
     Returns:
         The failures, in order.
@@ -61,7 +66,8 @@ def measure(
             continue
         report(Event(job))
         try:
-            benchmark = run_worker(plan, job, timeout or default_timeout(plan, job))
+            limit = timeout or default_timeout(plan, job)
+            benchmark = run_worker(plan, job, limit, sources.get(job.arm))
         except WorkerError as error:
             failures.append(error)
             failed.add(job.benchmark)
@@ -79,13 +85,16 @@ def default_timeout(plan: Plan, job: Job) -> float:
     return _LEAST_TIMEOUT + plan.protocol.iterations * (1.0 + tokens * _SECONDS_PER_TOKEN)
 
 
-def run_worker(plan: Plan, job: Job, timeout: float) -> pyperf.Benchmark:
+def run_worker(
+    plan: Plan, job: Job, timeout: float, source: ArmSource | None = None
+) -> pyperf.Benchmark:
     """Measure one job in a fresh process.
 
     Args:
         plan: the plan that the job is part of.
         job: what to measure.
         timeout: seconds after which the worker counts as hanging and is killed.
+        source: the arm, where it is named by where its source is.
 
     Returns:
         A pyperf benchmark with one run.
@@ -93,9 +102,9 @@ def run_worker(plan: Plan, job: Job, timeout: float) -> pyperf.Benchmark:
     Raises:
         WorkerError: the worker died, hung or returned nonsense.
     """
-    stdout = run_child(
-        str(job), worker_command(plan, job), hash_seed(plan.seed, job.process), "", timeout
-    )
+    text = "" if source is None else json.dumps(asdict(source))
+    seed = hash_seed(plan.seed, job.process)
+    stdout = run_child(str(job), worker_command(plan, job), seed, text, timeout)
     try:
         return next(iter(pyperf.BenchmarkSuite.loads(stdout)))
     except Exception:  # pyperf checks little: any text can fail anyhow.

@@ -1,74 +1,46 @@
-"""Arms as source text: from the work tree or from a git revision, loaded as separate modules."""
+"""Arms from source text: loaded as separate modules, and made to what the harness calls."""
 
 from __future__ import annotations
 
+import contextlib
 import functools
+import hashlib
+import inspect
+import linecache
 import sys
+from collections.abc import Callable
 from dataclasses import dataclass
-from pathlib import Path
+from enum import StrEnum
 from types import ModuleType
-from typing import cast
+from typing import Any, cast
 
-from scenarios.errors import InputError, NoBaselineError, unknown
+from scenarios.errors import InputError
 
 from .arms import ARMS, ArmFactory, RegisteredArm, SchedulerOutputManager, rank
-from .revision import ROOT, git
+from .linking import link
+from .sources import ArmSource, find_source
 
-_CLASS = "KvCacheConnectorSchedulerOutputManager"
-_METHODS = ("build_scheduler_output", "record_new_matched_tokens", "reset_request")
-
-
-@dataclass(frozen=True)
-class ArmSource:
-    """One arm as text. Can be sent to another process.
-
-    Attributes:
-        spec: how the user named it, ``NAME``, ``git:REV:NAME`` or ``file:PATH``.
-        name: the arm's name.
-        filename: where the text comes from, for tracebacks.
-        text: the source of its module.
-    """
-
-    spec: str
-    name: str
-    filename: str
-    text: str
+CLASS = "KvCacheConnectorSchedulerOutputManager"
+_BUILD = "build_scheduler_output"
+# Batch, requests being loaded, manager; and as it was before there were such requests.
+_ARGUMENTS, _ARGUMENTS_ONCE = 3, 2
 
 
-def find_source(spec: str) -> ArmSource:
-    """Return the source of an arm.
+class Need(StrEnum):
+    """What a scenario needs of an arm that not every revision has."""
 
-    Args:
-        spec: the name of an arm; ``git:REV:NAME`` for that arm as of a git revision of this
-            project; ``file:PATH`` for a Python file that holds one arm.
-
-    Raises:
-        InputError: the arm is unknown, or there is no such revision or file here.
-        NoBaselineError: the revision has no such arm.
-    """
-    kind, _, rest = spec.partition(":")
-    if kind == "file" and rest:
-        return ArmSource(spec, Path(rest).stem, rest, _read(Path(rest)))
-    if kind != "git" or not rest:
-        path = _path(spec)
-        return ArmSource(spec, spec, str(path), path.read_text(encoding="utf-8"))
-    revision, colon, name = rest.rpartition(":")
-    if not colon or not revision or revision.startswith("-"):
-        raise InputError(f"arm {spec!r} is not git:REVISION:NAME")
-    path = _path(name).relative_to(ROOT)
-    commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if commit is None:
-        raise InputError(f"arm {spec!r}: no git revision {revision!r} here")
-    text = git("show", f"{commit}:./{path}", strip=False)
-    if text is None:
-        raise NoBaselineError(f"arm {name!r} does not exist at revision {revision}")
-    return ArmSource(spec, name, f"{commit[:12]}:{path}", text)
+    V2 = "the V2 KV cache manager"
+    LAYER_GROUPS = "several layer groups"
+    ATTENTION_DP = "attention data parallelism"
+    RESET = "reset_request"
+    MATCHED_TOKENS = "record_new_matched_tokens"
+    LOADS = "knowledge of requests being loaded"
 
 
 def load_apart(source: ArmSource, alias: str) -> ModuleType:
     """Return the module of an arm, apart from all others of the same source.
 
-    What it imports is shared: data types and interfaces are the same classes for all arms.
+    What it imports is shared: the interfaces are the same classes for all arms.
 
     Args:
         source: the arm.
@@ -78,27 +50,112 @@ def load_apart(source: ArmSource, alias: str) -> ModuleType:
         InputError: the source cannot be imported, or has no such class.
     """
     module = ModuleType(alias)
-    module.__package__ = "connector"
+    module.__package__ = source.package
     module.__file__ = source.filename
     sys.modules[alias] = module
     try:
-        code = compile(source.text, source.filename, "exec", dont_inherit=True)
-        exec(code, module.__dict__)  # noqa: S102
+        if source.is_linked:
+            code = link(source.text, source.filename)
+        else:
+            code = compile(source.text, source.filename, "exec", dont_inherit=True)
+        # What it prints must not mix with the result of a command.
+        with contextlib.redirect_stdout(sys.stderr):
+            exec(code, module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         del sys.modules[alias]
         raise InputError(
             f"{source.spec}: cannot be imported: {type(error).__name__}: {error}"
         ) from error
-    if not hasattr(module, _CLASS):
-        raise InputError(f"{source.spec}: has no class {_CLASS}")
+    if not hasattr(module, CLASS):
+        del sys.modules[alias]
+        raise InputError(f"{source.spec}: has no class {CLASS}")
     return module
 
 
-def _read(path: Path) -> str:
+def create(module: ModuleType, source: ArmSource, attention_dp: bool) -> SchedulerOutputManager:
+    """Return a fresh instance of an arm, which has seen no request.
+
+    Raises:
+        InputError: it cannot be made, or lacks the measured call.
+    """
+    made: Any = getattr(module, CLASS)
+    offered: dict[str, Any] = {
+        "enable_attention_dp": attention_dp,
+        "attention_dp_rank": rank(attention_dp),
+    }
     try:
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        taken = inspect.signature(made).parameters
+        manager = made(**{name: value for name, value in offered.items() if name in taken})
+    except (Exception, SystemExit) as error:
+        raise InputError(
+            f"{source.spec}: cannot be made: {type(error).__name__}: {error}"
+        ) from error
+    if not source.is_linked:
+        return cast(SchedulerOutputManager, manager)
+    if not callable(getattr(manager, _BUILD, None)):
+        raise InputError(f"{source.spec}: has no method {_BUILD}")
+    return _Linked(manager, source, None if "attention_dp_rank" in taken else rank(attention_dp))
+
+
+class _Linked:
+    """An instance of a checkout's class, with the calls that the harness makes.
+
+    The measured call is the instance's own bound method wherever it takes what today's does.
+
+    Args:
+        manager: the instance.
+        source: where it is from.
+        own_rank: the rank that upstream's caller puts into the output right after the call, and
+            this does in its stead; None where there is none to put.
+    """
+
+    def __init__(self, manager: Any, source: ArmSource, own_rank: int | None) -> None:  # noqa: ANN401
+        build = _measured_call(manager, source)
+        self.is_told_of_loads = _takes(getattr(manager, _BUILD), _ARGUMENTS)
+        self.build_scheduler_output = _with_rank(build, own_rank)
+        self.record_new_matched_tokens = _call(manager, Need.MATCHED_TOKENS)
+        self.reset_request = _call(manager, Need.RESET)
+
+
+def _call(manager: Any, name: str) -> Callable[..., Any]:  # noqa: ANN401
+    found = getattr(manager, name, None)
+    return found if callable(found) else _not_there
+
+
+def _not_there(*_arguments: object) -> None:
+    """Stand for a call that a revision does not have; whoever needs it does not get to it."""
+    raise NotImplementedError("this revision has no such call")
+
+
+def _measured_call(manager: Any, source: ArmSource) -> Callable[..., Any]:  # noqa: ANN401
+    build: Callable[..., Any] = getattr(manager, _BUILD)
+    if _takes(build, _ARGUMENTS):
+        return build
+    if _takes(build, _ARGUMENTS_ONCE):
+        return lambda batch, _loading, kv_cache_manager: build(batch, kv_cache_manager)
+    raise InputError(f"{source.spec}: {_BUILD} takes other arguments than batch, loads and manager")
+
+
+def _takes(call: Callable[..., Any], count: int) -> bool:
+    """Return whether something can be called with so many arguments."""
+    try:
+        inspect.signature(call).bind(*range(count))
+    except TypeError:
+        return False
+    return True
+
+
+def _with_rank(build: Callable[..., Any], own_rank: int | None) -> Callable[..., Any]:
+    if own_rank is None:
+        return build
+
+    def build_and_fill_in(*arguments: object) -> object:
+        output = build(*arguments)
+        if hasattr(output, "attention_dp_rank"):
+            output.attention_dp_rank = own_rank
+        return output
+
+    return build_and_fill_in
 
 
 @dataclass(frozen=True)
@@ -112,17 +169,21 @@ class ArmOfSource:
 
         Raises InputError if the source cannot be imported, or makes no arm.
         """
-        create = getattr(_module(self.source), _CLASS)
-        try:
-            manager = create(enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp))
-        except (Exception, SystemExit) as error:
-            raise InputError(
-                f"{self.source.spec}: cannot be made: {type(error).__name__}: {error}"
-            ) from error
-        missing = [name for name in _METHODS if not callable(getattr(manager, name, None))]
-        if missing:
-            raise InputError(f"{self.source.spec}: has no method {', '.join(missing)}")
-        return cast(SchedulerOutputManager, manager)
+        manager = create(_module(self.source), self.source, attention_dp)
+        if not self.source.is_linked:
+            names = (_BUILD, Need.MATCHED_TOKENS.value, Need.RESET.value)
+            missing = [name for name in names if not callable(getattr(manager, name, None))]
+            if missing:
+                raise InputError(f"{self.source.spec}: has no method {', '.join(missing)}")
+        return manager
+
+    def module(self) -> ModuleType:
+        """Return the module, loaded once a process. Raises InputError if it cannot be."""
+        return _module(self.source)
+
+    def lacks(self) -> frozenset[Need]:
+        """Return what this revision does not have. Raises as a call does."""
+        return _lacks(self.source)
 
 
 def arm_factory(spec: str) -> ArmFactory:
@@ -130,12 +191,35 @@ def arm_factory(spec: str) -> ArmFactory:
     return RegisteredArm(spec) if spec in ARMS else ArmOfSource(find_source(spec))
 
 
+def lacks(factory: ArmFactory) -> frozenset[Need]:
+    """Return what an arm does not have that others do. Raises InputError if it cannot be made."""
+    return factory.lacks() if isinstance(factory, ArmOfSource) else frozenset()
+
+
+@functools.cache
+def _lacks(source: ArmSource) -> frozenset[Need]:
+    if not source.is_linked:
+        return frozenset()
+    made: Any = getattr(_module(source), CLASS)
+    manager: Any = create(_module(source), source, attention_dp=False)
+    text = source.text
+    has = {
+        # What tells from the source that the path knows of it: it asks for nothing else there.
+        Need.V2: "get_page_indices_by_layer_group" in text,
+        Need.LAYER_GROUPS: "new_block_ids_by_layer_group" in text,
+        Need.ATTENTION_DP: "enable_attention_dp" in inspect.signature(made).parameters,
+        Need.RESET: manager.reset_request is not _not_there,
+        Need.MATCHED_TOKENS: manager.record_new_matched_tokens is not _not_there,
+        Need.LOADS: manager.is_told_of_loads,
+    }
+    return frozenset(need for need, is_there in has.items() if not is_there)
+
+
 @functools.cache
 def _module(source: ArmSource) -> ModuleType:
-    return load_apart(source, f"_stepbench_source_{source.spec}")
-
-
-def _path(name: str) -> Path:
-    if name not in ARMS:
-        raise unknown("arm", name, ARMS)
-    return ROOT.joinpath(*ARMS[name].split(".")).with_suffix(".py")
+    # A name without a dot, by which its classes can be pickled, and of the same length for all.
+    alias = f"_stepbench_source_{hashlib.sha256(repr(source).encode()).hexdigest()[:16]}"
+    # So that a traceback shows the lines of a revision that no file holds.
+    lines = source.text.splitlines(keepends=True)
+    linecache.cache[source.filename] = (len(source.text), None, lines, source.filename)
+    return load_apart(source, alias)

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from scenarios.scenario import SteadyDecode
 
 from .duet import CellResult, Duet, compare_cell, processes_within
-from .loading import find_source
+from .sources import find_source
 from .statistics import student_t
 from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
 

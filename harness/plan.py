@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Sequence
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping, Sequence
+from dataclasses import asdict, dataclass, field
 from typing import Any
 
 from scenarios.errors import InputError
@@ -84,6 +84,7 @@ class Plan:
         gc: whether the garbage collector runs during the measurement.
         command: the command line that asked for it.
         provider: where the stand-ins' native part comes from.
+        sources: the digest of the source of each arm that is named by where that is.
     """
 
     scenarios: tuple[SteadyDecode | TraceReplay, ...]
@@ -94,6 +95,7 @@ class Plan:
     gc: bool = False
     command: str = ""
     provider: str = DEFAULT_PROVIDER
+    sources: Mapping[str, str] = field(default_factory=dict)
 
     def jobs(self) -> list[Job]:
         """Return the processes in the order in which they run.
@@ -145,6 +147,10 @@ def _check_types(plan: Plan) -> None:
         raise ValueError("an arm or a cell is named twice")
     if type(plan.gc) is not bool or not isinstance(plan.command, str):
         raise ValueError("the collector or the command line is of the wrong type")
+    if not isinstance(plan.sources, dict) or any(
+        not isinstance(text, str) for pair in plan.sources.items() for text in pair
+    ):
+        raise ValueError("the sources of the arms are none")
     if plan.provider not in PROVIDERS:
         raise ValueError(f"there is no provider {plan.provider!r}")
 

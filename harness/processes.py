@@ -1,11 +1,13 @@
 """Work spread over processes."""
 
 import concurrent.futures
+import contextlib
 import multiprocessing
 import os
 import signal
 from collections.abc import Callable, Iterator, Sequence
 from concurrent.futures.process import BrokenProcessPool
+from pathlib import Path
 from typing import Any, TypeVar
 
 from scenarios.errors import WorkerError
@@ -41,7 +43,9 @@ def spread(
     """
     if limit is None and (jobs == 1 or len(arguments) <= 1):
         for own in arguments:
-            yield task(*own)
+            with _unheard():
+                result = task(*own)
+            yield result
         return
     if not arguments:
         return
@@ -84,6 +88,13 @@ def _end(pool: concurrent.futures.ProcessPoolExecutor) -> None:
         if process.is_alive():
             process.kill()
             process.join()
+
+
+@contextlib.contextmanager
+def _unheard() -> Iterator[None]:
+    """Do here what ``_begin`` does in another process: what the code prints goes nowhere."""
+    with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
+        yield
 
 
 def _begin() -> None:

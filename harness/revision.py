@@ -1,5 +1,6 @@
 """Which revision of this project measures."""
 
+import os
 import subprocess
 from pathlib import Path
 
@@ -21,21 +22,33 @@ def own_revision() -> tuple[str, bool] | None:
     return revision, bool(status)
 
 
-def git(*arguments: str, strip: bool = True) -> str | None:
-    """Return what a git command prints in this project's folder; None if it fails.
+def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str | None:
+    """Return what a git command prints; None if it fails.
 
     Args:
         arguments: the command and its arguments.
         strip: leave out white space around the text.
+        folder: where it runs; this project's by default.
     """
     try:
         done = subprocess.run(
-            ["git", "-C", str(ROOT), *arguments],
+            ["git", "-C", str(folder or ROOT), *arguments],
             capture_output=True,
-            text=True,
+            encoding="utf-8",
             check=True,
             timeout=10,
+            env=_environment(),
         )
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return None
     return done.stdout.strip() if strip else done.stdout
+
+
+def _environment() -> dict[str, str]:
+    """Return ours without what would point git to another repository, as in a git hook.
+
+    Nor shall git write: to look at a work tree brings its index up to date otherwise.
+    """
+    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
+    kept = {name: value for name, value in os.environ.items() if name not in elsewhere}
+    return kept | {"GIT_OPTIONAL_LOCKS": "0"}

@@ -4,21 +4,26 @@ from __future__ import annotations
 
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from scenarios.errors import WorkerError
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 from stubs.providers import DEFAULT_PROVIDER
 
-from .arms import FLOOR, REFERENCE, ArmFactory, RegisteredArm
-from .equivalence import Difference, compare_episode, shorten
+from .arms import FLOOR, REFERENCE, ArmFactory, RegisteredArm, as_factories
+from .equivalence import LEFT_OUT, Difference, compare_episode
+from .loading import Need, lacks
+from .playable import playable
 from .processes import spread
+from .shortening import shorten
 
 # An ingredient that fewer of the runs reach is an error of the model ...
 LEAST_COVERAGE = 0.05
 # ... once there are enough runs for such a share to mean something.
 LEAST_RUNS_FOR_COVERAGE = 300
 _RUNS_PER_TASK = 25
+# Begins the name of what is counted where something of a run could not be played.
+NOT_PLAYED = "not played: "
 # Beyond it, a slip of the hand.
 MAX_RUNS = 10_000_000
 # Before a measurement: a wrong arm is found by nearly every run.
@@ -69,6 +74,8 @@ class Verification:
         failure: the first difference; None if there is none.
         coverage: number of runs that reached each ingredient.
         provider: where the stand-ins came from.
+        not_played: number of runs of which something was left out, by what an arm lacks for it.
+        left_out: fields that were not compared, since one side does not have them.
     """
 
     arms: tuple[str, ...]
@@ -79,10 +86,16 @@ class Verification:
     failure: Failure | None
     coverage: dict[str, int]
     provider: str = DEFAULT_PROVIDER
+    not_played: Mapping[str, int] = field(default_factory=dict)
+    left_out: tuple[str, ...] = ()
 
     def uncovered(self) -> list[str]:
-        """Return the ingredients that too few of the runs reached, if there were enough runs."""
-        if self.failure is not None or self.runs < LEAST_RUNS_FOR_COVERAGE:
+        """Return the ingredients that too few of the runs reached, if there were enough runs.
+
+        Where arms lack something, or an output has not all fields, none are asked for.
+        """
+        is_partial = self.not_played or self.left_out
+        if self.failure is not None or self.runs < LEAST_RUNS_FOR_COVERAGE or is_partial:
             return []
         least = LEAST_COVERAGE * self.runs
         return [name for name, count in self.coverage.items() if count < least]
@@ -113,8 +126,23 @@ class Contest:
         return Contest(arms, against, RegisteredArm(against), provider)
 
     def play(self, episode: Episode) -> tuple[Difference | None, Counter[str]]:
-        """Play an episode to all arms."""
-        return compare_episode(episode, self.reference, self.arms, self.against, self.provider)
+        """Play to all arms what of an episode all of them can be played.
+
+        What was left out is counted among what was reached, under a name that begins with
+        ``NOT_PLAYED``.
+        """
+        can_be, missing = playable(episode, self.lacks())
+        notes = Counter({f"{NOT_PLAYED}{need.value}": 1 for need in missing})
+        if can_be is None:
+            return None, notes
+        difference, reached = compare_episode(
+            can_be, self.reference, self.arms, self.against, self.provider
+        )
+        return difference, reached + notes
+
+    def lacks(self) -> frozenset[Need]:
+        """Return what at least one of the arms does not have."""
+        return frozenset().union(*map(lacks, (self.reference, *self.arms.values())))
 
 
 @dataclass(frozen=True)
@@ -179,23 +207,41 @@ def verify(
         failure,
         {name: coverage[name] for name in INGREDIENTS},
         contest.provider,
+        _named(coverage, NOT_PLAYED),
+        tuple(sorted(_named(coverage, LEFT_OUT))),
     )
 
 
-def verify_briefly(arms: Sequence[str], provider: str = DEFAULT_PROVIDER) -> Verification | None:
+def _named(coverage: Counter[str], beginning: str) -> dict[str, int]:
+    """Return the counts whose names begin so, under what follows in their names."""
+    return {
+        name.removeprefix(beginning): count
+        for name, count in coverage.items()
+        if name.startswith(beginning)
+    }
+
+
+def verify_briefly(
+    arms: Sequence[str] | Mapping[str, ArmFactory], provider: str = DEFAULT_PROVIDER
+) -> Verification | None:
     """Play a few random runs to arms that are about to be compared in speed.
 
     Args:
-        arms: names of arms; the floor among them, which is none, is left out.
+        arms: names of arms of this project, or arms by name; the floor among them, which is none,
+            is left out.
         provider: where the stand-ins come from.
 
     Returns:
         What was found of the others against the first; None where there are no two of them.
     """
-    against, *others = [name for name in arms if name != FLOOR] or [REFERENCE]
-    if not others:
+    makes = as_factories(arms)
+    makes.pop(FLOOR, None)
+    if len(makes) < 2:
         return None
-    return play_briefly(Contest.of(others, against, provider))
+    against, *others = makes
+    return play_briefly(
+        Contest({name: makes[name] for name in others}, against, makes[against], provider)
+    )
 
 
 # Seconds without any result after which code from elsewhere counts as hanging.
@@ -264,7 +310,10 @@ def find_failure(contest: Contest, run: int, seed: int) -> Failure | None:
 
 
 def _shortened(contest: Contest, run: int, episode: Episode, difference: Difference) -> Failure:
-    arms = {difference.arm: contest.arms[difference.arm]}
+    # What was played of it: without the other arms more could be.
+    episode = playable(episode, contest.lacks())[0] or episode
+    # Of the reference alone, if that raised something.
+    arms = {name: make for name, make in contest.arms.items() if name == difference.arm}
     alone = replace(contest, arms=arms)
 
     def play(operations: Sequence[Operation]) -> Difference | None:

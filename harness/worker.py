@@ -7,15 +7,18 @@ result, a pyperf benchmark with a single run, goes to stdout as JSON.
 import gc
 import json
 import os
+import sys
 
 import pyperf
 
 from scenarios.workload import create_workload
 
-from .arms import create_arm
+from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .child import die_with_parent, take_over_stdout
+from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
 from .sampling import Sampler
+from .sources import ArmSource
 
 
 def main() -> None:
@@ -37,7 +40,7 @@ def main() -> None:
     workload = create_workload(
         scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
     )
-    sampler = Sampler(workload, create_arm(args.arm))
+    sampler = Sampler(workload, _arm(args.arm))
     if not plan.gc:
         gc.collect()
         gc.freeze()
@@ -63,6 +66,13 @@ def main() -> None:
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
+
+
+def _arm(name: str) -> SchedulerOutputManager:
+    """Return the arm; its source is on standard input where the name says where that is."""
+    if not is_foreign(name):
+        return create_arm(name)
+    return ArmOfSource(ArmSource(**json.load(sys.stdin)))(False)
 
 
 if __name__ == "__main__":

@@ -2,7 +2,8 @@
 
 import json
 import math
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from types import MappingProxyType
 from typing import Any, TextIO
 
 from harness.budget import PYTHON, Excess, Finding
@@ -12,7 +13,7 @@ from harness.growth import Growth, growth
 
 from .formats import write_parts
 from .table import Table, cell_columns
-from .words import counted
+from .words import code, counted, sentences
 
 _HEADINGS = {
     "native_calls": "Native calls",
@@ -28,9 +29,26 @@ _HEADINGS = {
     "pickled_bytes": "Pickled bytes",
 }
 
+_LEGEND = (
+    "Native calls are calls and reads of native attributes, arguments the numbers handed to them; "
+    "tokens, page indices, hashes and priorities are those handed to Python. Objects are the "
+    "containers and numbers handed to Python and what the output has beyond them. Bytecodes are "
+    f"the instructions that the arm and what it has others do executed (Python {PYTHON}, by "
+    f"{METHOD}); engine bytecodes those of the engine's own Python around native calls. Retained "
+    "bytes are what the arm keeps between reports (tracemalloc), pickled bytes the size of the "
+    "output (protocol 5)."
+)
+
 
 def write_work(
-    works: Sequence[Work], style: str, file: TextIO, *, per_request: bool, calls: bool, command: str
+    works: Sequence[Work],
+    style: str,
+    file: TextIO,
+    *,
+    per_request: bool,
+    calls: bool,
+    command: str,
+    origins: Mapping[str, str] = MappingProxyType({}),
 ) -> None:
     """Write counted work to ``file``.
 
@@ -41,9 +59,10 @@ def write_work(
         per_request: print figures per request instead of per iteration; JSON has both.
         calls: print the native calls by name as well; JSON always has them.
         command: the command line that repeats it.
+        origins: where arms are from, by name, of those that are named by where their source is.
     """
     if style == "json":
-        file.write(_json(works))
+        file.write(_json(works, origins))
         return
     parts: list[Table | str] = [_introduction(works, per_request=per_request)]
     parts.append(_work_table(works, per_request=per_request))
@@ -58,7 +77,7 @@ def write_work(
             "is linear, 0 does not grow)."
         )
         parts.append(_growth_table(grown))
-    parts.append(_legend(command))
+    parts.append(" ".join([_LEGEND, *sentences(origins), f"Repeat with {code(command)}."]))
     write_parts(parts, style, file)
 
 
@@ -167,22 +186,11 @@ def _growth_table(rows: Sequence[Growth]) -> Table:
     return Table(columns, tuple(texts))
 
 
-def _legend(command: str) -> str:
-    return (
-        "Native calls are calls and reads of native attributes, arguments the numbers handed to "
-        "them; tokens, page indices, hashes and priorities are those handed to Python. Objects are "
-        "the containers and numbers handed to Python and what the output has beyond them. "
-        "Bytecodes are the instructions that the arm and what it has others do executed (Python "
-        f"{PYTHON}, by {METHOD}); engine bytecodes those of the engine's own Python around native "
-        "calls. Retained bytes are what the arm keeps between reports (tracemalloc), pickled bytes "
-        f"the size of the output (protocol 5). Repeat with `{command}`."
-    )
-
-
-def _json(works: Sequence[Work]) -> str:
+def _json(works: Sequence[Work], origins: Mapping[str, str]) -> str:
     document = {
         "python": PYTHON,
         "bytecodes_by": METHOD,
+        "origins": dict(origins),
         "work": [_record(work) for work in works],
         "growth": [_growth(row) for row in growth(works)],
     }

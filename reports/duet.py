@@ -14,7 +14,7 @@ from scenarios.scenario import SteadyDecode
 
 from .formats import write_parts
 from .table import Table, cell_columns, format_time
-from .words import counted
+from .words import code, counted
 
 # Logarithm of a ratio beyond which arms are no longer near-equal.
 _FAR = 0.05
@@ -60,7 +60,7 @@ def write_duet(
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:
     """Return the verdict on all cells in one sentence."""
     kind = _overall(duet, results)
-    a, b = f"`{duet.a.spec}`", f"`{duet.b.spec}`"
+    a, b = code(duet.a.spec), code(duet.b.spec)
     counts = {each: sum(result.verdict.kind == each for result in results) for each in Kind}
     details = ", ".join(f"{count} {each}" for each, count in counts.items() if count)
     words = {
@@ -155,8 +155,8 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         )
     took = max((result.took for result in results), default=0.0)
     return (
-        f"Both arms and a control, a second copy of `{duet.a.spec}`, ran side by side on the same "
-        "workload in each of the processes, in random order: "
+        f"Both arms and a control, a second copy of {code(duet.a.spec)}, ran side by side on the "
+        "same workload in each of the processes, in random order: "
         f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
         f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
         "to each of the two copies, and their mean; intervals are over processes. Slower or "
@@ -168,7 +168,8 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
         "their caches. Control is how far the interval of the two copies of the same code reaches "
         "from 1. "
-        f"{advice}{metadata['where']} Seed {duet.seed}. Repeat with `{metadata['command']}`."
+        f"{advice}{metadata['where']} Seed {duet.seed}. "
+        f"Repeat with {code(str(metadata['command']))}."
     )
 
 

@@ -1,19 +1,33 @@
 """What a verification found, as text or as JSON."""
 
 import json
+import shlex
 from collections.abc import Mapping
+from types import MappingProxyType
 from typing import Any
 
 from harness.verification import LEAST_COVERAGE, Failure, Verification
 from scenarios.operations import Setting
 from scenarios.scenario import format_layer_group
 
-from .words import counted
+from .words import code, counted, sentences
+
+_NONE: Mapping[str, str] = MappingProxyType({})
 
 
-def render_text(result: Verification, *, coverage: bool = False) -> str:
-    """Return the finding in words, and the coverage as a table if ``coverage``."""
+def render_text(
+    result: Verification, origins: Mapping[str, str] = _NONE, *, coverage: bool = False
+) -> str:
+    """Return the finding in words.
+
+    Args:
+        result: what was found.
+        origins: where arms are from, by name, of those that are named by where their source is.
+        coverage: add the coverage as a table.
+    """
     lines = _failure(result, result.failure) if result.failure else [_same(result)]
+    lines += partial(result)
+    lines += sentences(origins)
     for name in result.uncovered():
         lines.append(
             f"Error of the model: '{name}' was reached in {result.coverage[name]:,} of "
@@ -28,11 +42,12 @@ def render_text(result: Verification, *, coverage: bool = False) -> str:
     return "\n".join(lines) + "\n"
 
 
-def render_json(result: Verification) -> str:
+def render_json(result: Verification, origins: Mapping[str, str] = _NONE) -> str:
     """Return one JSON document."""
     document: dict[str, Any] = {
         "arms": result.arms,
         "against": result.against,
+        "origins": dict(origins),
         "seed": result.seed,
         "runs": result.runs,
         "reports": result.reports,
@@ -40,6 +55,8 @@ def render_json(result: Verification) -> str:
         "same": result.failure is None,
         "coverage": result.coverage,
         "uncovered": result.uncovered(),
+        "not_played": dict(result.not_played),
+        "fields_left_out": result.left_out,
         "difference": None,
     }
     if result.failure is not None:
@@ -53,6 +70,7 @@ def render_json(result: Verification) -> str:
             "field": difference.field,
             "expected": difference.expected,
             "actual": difference.actual,
+            "traceback": difference.trace or None,
             "repeat": repeat_command(result, failure),
         }
     return json.dumps(document, indent=2) + "\n"
@@ -88,31 +106,48 @@ def repeat_command(result: Verification, failure: Failure) -> str:
     """Return the command line that shows the same failure again."""
     arm = failure.difference.arm
     return (
-        f"stepbench verify {arm} --against {result.against} --seed {result.seed} "
+        f"stepbench verify {shlex.quote(arm)} --against {shlex.quote(result.against)} "
+        f"--seed {result.seed} "
         f"--run {failure.run} --provider {result.provider}"
     )
 
 
 def _same(result: Verification) -> str:
-    arms = ", ".join(f"`{arm}`" for arm in result.arms)
+    arms = ", ".join(map(code, result.arms))
     return (
-        f"Same: {arms} gave the outputs of `{result.against}`, field by field, in "
+        f"Same: {arms} gave the outputs of {code(result.against)}, field by field, in "
         f"{counted(result.runs, 'random run')} with {counted(result.reports, 'report')} "
         f"(seed {result.seed})."
     )
 
 
+def partial(result: Verification) -> list[str]:
+    """Say what was not compared, since one side does not have it."""
+    lines = []
+    if result.left_out:
+        lines.append(f"Not compared, since one side lacks them: {', '.join(result.left_out)}.")
+    lines += [
+        f"Left out of {counted(runs, 'run')}: what needs {need}, which an arm lacks."
+        for need, runs in sorted(result.not_played.items())
+    ]
+    return lines
+
+
 def _failure(result: Verification, failure: Failure) -> list[str]:
     difference = failure.difference
     width = max(len(result.against), len(difference.arm)) + 1
+    words = f"Different: {code(difference.arm)} departs from {code(result.against)}"
+    sides = [(result.against, difference.expected), (difference.arm, difference.actual)]
+    if difference.arm == result.against:
+        words = f"Failed: {code(result.against)}, which should be right, raised an exception"
+        del sides[0]
     return [
-        f"Different: `{difference.arm}` departs from `{result.against}` in run {failure.run} of "
-        f"seed {result.seed}.",
+        f"{words} in run {failure.run} of seed {result.seed}.",
         f"Setting: {describe_setting(failure.setting)}",
         f"Shortest operation list ({counted(len(failure.operations), 'operation')}):",
         *(f"  {index}. {op}" for index, op in enumerate(failure.operations, start=1)),
         f"After report {difference.step}, field {difference.field}:",
-        f"  {result.against + ':':<{width}} {difference.expected}",
-        f"  {difference.arm + ':':<{width}} {difference.actual}",
-        f"Repeat with `{repeat_command(result, failure)}`.",
+        *(f"  {arm + ':':<{width}} {value}" for arm, value in sides),
+        *(f"    {line}" for line in difference.trace.splitlines()),
+        f"Repeat with {code(repeat_command(result, failure))}.",
     ]

@@ -12,7 +12,7 @@ from scenarios.scenario import SteadyDecode
 
 from .formats import write_parts
 from .table import Table, cell_columns
-from .words import counted
+from .words import code, counted
 
 
 def write_instructions(
@@ -42,8 +42,8 @@ def write_instructions(
         parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
     parts += [f"{result.scenario.name}: {result.failure}." for result in results if result.failure]
     parts += [
-        f"{result.scenario.name}: the runs differ: `{duet.a.spec}` {_extent(result, 0)}, "
-        f"`{duet.b.spec}` {_extent(result, 1)}; the medians are shown."
+        f"{result.scenario.name}: the runs differ: {code(duet.a.spec)} {_extent(result, 0)}, "
+        f"{code(duet.b.spec)} {_extent(result, 1)}; the medians are shown."
         for result in results
         if result.runs and not result.is_identical
     ]
@@ -131,7 +131,7 @@ def _how(
         "cent can come from where things lie in memory. Counts hold for this Python, its C library "
         "and this machine's kind of processor. How long an instruction takes, waits for memory "
         f"above all, is not in them. The longest cell took {took:.1f} s. {metadata['where']} Seed "
-        f"{duet.seed}. Repeat with `{metadata['command']}`."
+        f"{duet.seed}. Repeat with {code(str(metadata['command']))}."
     )
 
 

@@ -2,8 +2,11 @@
 
 from collections.abc import Sequence
 
+from harness.arms import is_foreign
+
 from .summary import Summary, machines_note
 from .table import Table, is_words, speedup_table
+from .words import code
 
 
 def render(summaries: Sequence[Summary]) -> str:
@@ -26,9 +29,16 @@ def render_table(table: Table) -> str:
 
 
 def _row(texts: Sequence[str]) -> str:
-    return "| " + " | ".join(map(_escape, texts)) + " |"
+    return "| " + " | ".join(map(_cell, texts)) + " |"
+
+
+def _cell(text: str) -> str:
+    """Return ``text`` so that a cell of a table shows it as it is."""
+    # Of TensorRT-LLM@v1.2.0, GitHub would make an address to write to. In code a backslash before
+    # a bar cannot be written.
+    is_code = is_foreign(text) and "\\" not in text
+    return code(text).replace("|", "\\|") if is_code else _escape(text)
 
 
 def _escape(text: str) -> str:
-    """Return ``text`` so that a cell of a table shows it as it is."""
     return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")

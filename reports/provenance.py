@@ -1,5 +1,6 @@
 """The paragraph below a table: everything that is needed to repeat it."""
 
+import json
 from datetime import datetime
 from typing import Any
 
@@ -7,13 +8,20 @@ from harness.arms import FLOOR
 from harness.results import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
-from .words import counted
+from .words import code, counted, sentences
 
 
 def provenance(results: Results) -> str:
     """Return one paragraph on when, where, with what and how ``results`` were measured."""
     return " ".join(
-        [_where(results), _code(results), *_verified(results), _how(results), _repeat(results)]
+        [
+            _where(results),
+            _code(results),
+            *_arms(results),
+            *_verified(results),
+            _how(results),
+            _repeat(results),
+        ]
     )
 
 
@@ -57,13 +65,29 @@ def _code(results: Results) -> str:
     )
 
 
+def _arms(results: Results) -> list[str]:
+    """Return where arms are from that are named by where their source is."""
+    found: dict[str, None] = {}
+    # More than one of an arm where a measurement was carried on with after a commit.
+    for run in _runs(results):
+        try:
+            origins = json.loads(str(run.get("stepbench_arms", "{}")))
+        except ValueError:
+            continue
+        if isinstance(origins, dict):
+            found.update(dict.fromkeys(sentences(origins)))
+    return list(found)
+
+
 def _verified(results: Results) -> list[str]:
     if sum(arm != FLOOR for arm in results.plan.arms) < 2:
         return []
     runs = min(run.get("stepbench_verified_runs", 0) for run in _runs(results))
     if not runs:
         return ["That the arms give the same outputs was not verified."]
-    return [f"Before that, the arms gave the same outputs in {counted(runs, 'random run')}."]
+    same = f"Before that, the arms gave the same outputs in {counted(runs, 'random run')}."
+    partial = dict.fromkeys(str(run.get("stepbench_not_compared", "")) for run in _runs(results))
+    return [same, *filter(None, partial)]
 
 
 def _revision(run: dict[str, Any]) -> str:
@@ -120,7 +144,7 @@ def _growth(results: Results) -> list[tuple[float, float]]:
 
 
 def _repeat(results: Results) -> str:
-    return f"Repeat with `{results.plan.command}`."
+    return f"Repeat with {code(results.plan.command)}."
 
 
 def _runs(results: Results) -> list[dict[str, Any]]:

@@ -17,7 +17,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .provenance import provenance
-from .words import counted
+from .words import code, counted
 
 # One process measures at a time, so a load beyond one and a half is somebody else's.
 _BUSY_LOAD = 1.5
@@ -197,9 +197,8 @@ def _slower(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
         slower = [cell for cell in cells if arm in cell.speedups and cell.speedups[arm].high < 1]
         if slower:
             names = ", ".join(cell.scenario.name for cell in slower)
-            notes.append(
-                f"`{arm}` is slower than `{arms[0]}` in {counted(len(slower), 'cell')}: {names}."
-            )
+            where = f"in {counted(len(slower), 'cell')}: {names}"
+            notes.append(f"{code(arm)} is slower than {code(arms[0])} {where}.")
     return notes
 
 
@@ -227,13 +226,13 @@ def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
             where = f"With {', '.join(words)}: "
             if point is not None:
                 notes.append(
-                    f"{where}crossover, `{arm}` and `{arms[0]}` take the same time at about "
-                    f"{point:,.0f} tokens per request."
+                    f"{where}crossover, {code(arm)} and {code(arms[0])} take the same time at "
+                    f"about {point:,.0f} tokens per request."
                 )
             elif len(known) > 1 and len(clear) < len(known):
                 lengths = [_length(cell) for cell in known if cell not in clear]
                 notes.append(
-                    f"{where}no clear difference between `{arm}` and `{arms[0]}` at "
+                    f"{where}no clear difference between {code(arm)} and {code(arms[0])} at "
                     f"{', '.join(lengths)} tokens per request."
                 )
     return notes
@@ -268,7 +267,9 @@ def _noise(results: Results, processes: pd.DataFrame, cells: tuple[Cell, ...]) -
             own = frame.complete_processes(processes, cell.scenario.name, [arm])[arm]
             if own.max() > _FAR_APART * own.min():
                 factor = own.max() / own.min()
-                doubtful.append(f"{cell.scenario.name} with `{arm}` (by a factor of {factor:.2f})")
+                doubtful.append(
+                    f"{cell.scenario.name} with {code(arm)} (by a factor of {factor:.2f})"
+                )
     if doubtful:
         notes.append(f"Noisy: processes of the same cell differ, {', '.join(doubtful)}.")
     return notes
@@ -287,7 +288,7 @@ def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
         for arm in plan.arms:
             count = found.get(scenario, {}).get(arm, 0)
             if count < wanted:
-                gaps.append(f"{scenario.name} with `{arm}` ({count} of {wanted} processes)")
+                gaps.append(f"{scenario.name} with {code(arm)} ({count} of {wanted} processes)")
     if not gaps:
         return []
     resume = f"--resume {shlex.quote(str(results.path))}"

@@ -70,7 +70,8 @@ def _drawn(table: Table) -> rich.table.Table:
     drawn = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in table.columns:
         # A heading may take two lines, where the figures below it should not.
-        heading = column.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
+        words = column.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
+        heading = Text(words)  # No markup, whatever an arm is called.
         drawn.add_column(heading, justify="left" if is_words(column) else "right", overflow="fold")
     for number, row in enumerate(table.rows, start=1):
         # A gap after the rows of a cell, unless each row is one.

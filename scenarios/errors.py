@@ -16,6 +16,19 @@ class WorkerError(Exception):
     """A worker process died, hung or returned nonsense: exit code 1. The message says which."""
 
 
+class ArmError(WorkerError):
+    """The measured code raised something: exit code 1, with its traceback above the message."""
+
+    def __init__(self, message: str, trace: str) -> None:
+        # Both are arguments of the exception, so that it can be sent to another process.
+        super().__init__(message, trace)
+        self.trace = trace
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0])
+
+
 def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     """Return the error for a ``name`` that is none of ``known``, with the nearest one if any."""
     known = list(known)

@@ -9,7 +9,7 @@ from types import FrameType
 
 import click
 
-from scenarios.errors import InputError, NoBaselineError, WorkerError, unknown
+from scenarios.errors import ArmError, InputError, NoBaselineError, WorkerError, unknown
 
 from . import __version__
 from .messages import abandon_stdout, say
@@ -96,6 +96,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         return _fail(str(error))
     except NoBaselineError as error:
         return _fail(str(error), NOTHING_TO_COMPARE)
+    except ArmError as error:
+        say(error.trace)
+        return _fail(str(error), FOUND)
     except WorkerError as error:
         return _fail(str(error), FOUND)
     except (KeyboardInterrupt, click.Abort):

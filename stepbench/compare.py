@@ -13,18 +13,21 @@ from click.core import ParameterSource
 from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
 from harness.duet_file import write_duet
 from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
-from harness.loading import ArmOfSource, find_source
+from harness.loading import ArmOfSource
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
 from harness.results import check_writable
 from harness.shared_code import changed_shared_code
+from harness.sources import find_source
 from harness.verdict import Kind, overall
-from harness.verification import FOREIGN_LIMIT, Contest, play_briefly
-from reports.equivalence import render_json, render_text
+from harness.verification import FOREIGN_LIMIT, Contest, Verification, play_briefly
+from reports.equivalence import partial, render_json, render_text
+from reports.words import sentences
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
+from .foreign import origins, runnable
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import (
@@ -99,8 +102,7 @@ def command(
     Both arms and a control, a second copy of A, run side by side on the same workload, in fresh
     processes until the verdict is clear or the time is over. B is slower or faster only if that is
     clear beyond the threshold and beyond what the control shows, and again when it is repeated. An
-    arm is a name (stepbench list), git:REVISION:NAME for its file as of a revision of this project
-    (what that imports is today's), or file:PATH for a Python file that holds one.
+    arm is a name, trtllm:CHECKOUT[@REVISION] or another of what stepbench list names.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
@@ -113,6 +115,7 @@ def command(
     \b
     Examples:
       stepbench compare git:HEAD~1:incremental incremental
+      stepbench compare trtllm:~/TensorRT-LLM@origin/main trtllm:~/TensorRT-LLM
       stepbench compare page-range batched --cells 64x2048,64x8192
       stepbench compare incremental incremental --cells 64x2048
       stepbench compare git:HEAD~1:batched batched --cells 64x2048 --instructions
@@ -125,9 +128,13 @@ def command(
         _refuse_options_of_timing()
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
+    first, second = ArmOfSource(find_source(a)), ArmOfSource(find_source(b))
+    for arm in (first, second):
+        arm(False)  # What cannot be imported is found before anything is measured.
+    scenarios = runnable(scenarios, {a: first, b: second})
     duet = Duet(
-        find_source(a),
-        find_source(b),
+        first.source,
+        second.source,
         scenarios,
         threshold=_fraction(threshold),
         seconds=seconds,
@@ -140,11 +147,9 @@ def command(
     for scenario in scenarios:
         # Two arms and a control at once: their kept tokens are the most of it.
         check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // 3)
-    first, second = ArmOfSource(duet.a), ArmOfSource(duet.b)
-    for arm in (first, second):
-        arm(False)  # What cannot be imported is found before anything is measured.
     for spec in dict.fromkeys((a, b)):
         _warn_of_shared_code(spec)
+    verification = None
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)
         # What comes from elsewhere may end its process, or never come back.
@@ -153,10 +158,10 @@ def command(
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             with unread_is_fine():
-                click.echo(render(verification), nl=False)
+                click.echo(render(verification, _origins(duet)), nl=False)
             say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
-    metadata = _metadata(duet, verified=not no_verify)
+    metadata = _metadata(duet, verification)
     if valgrind is not None:
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
@@ -255,9 +260,17 @@ def _refuse_options_of_timing() -> None:
             raise click.UsageError(f"--instructions times nothing: --{name} does not go with it")
 
 
-def _metadata(duet: Duet, *, verified: bool) -> dict[str, object]:
-    checked = "verified in a few random runs first" if verified else "not verified"
-    return described_run(duet.cpu, duet.provider, f"outputs {checked}")
+def _metadata(duet: Duet, verification: Verification | None) -> dict[str, object]:
+    words = ["outputs not verified"]
+    if verification is not None:
+        words = ["outputs verified in a few random runs first"]
+        words += [line[0].lower() + line[1:].rstrip(".") for line in partial(verification)]
+    words += [line.rstrip(".") for line in sentences(_origins(duet))]
+    return described_run(duet.cpu, duet.provider, *words)
+
+
+def _origins(duet: Duet) -> dict[str, str]:
+    return origins({source.spec: source for source in (duet.a, duet.b) if source.origin})
 
 
 def _fraction(text: str) -> float:

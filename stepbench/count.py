@@ -9,7 +9,7 @@ from typing import Any
 
 import click
 
-from harness.arms import split_arms
+from harness.arms import is_foreign, split_arms
 from harness.budget import check, check_seed, load_budget, update, write_budget
 from harness.counting import count_cells, iterations_of
 from harness.machine import available_memory
@@ -17,6 +17,7 @@ from harness.plan import check_distinct
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, NOTHING_TO_COMPARE
+from .foreign import find_sources, make_factories, origins, runnable
 from .messages import say, unread_is_fine
 from .options import (
     chosen_format,
@@ -83,8 +84,13 @@ def command(
     if checks and updates:
         raise click.UsageError("--check and --update exclude each other")
     names = split_arms(arms)
+    if (checks or updates) and any(map(is_foreign, names)):
+        raise click.UsageError("a budget holds arms of this project alone")
+    sources = find_sources(names)
+    factories = make_factories(names, sources)
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
+    scenarios = runnable(scenarios, factories)
     budget = None
     if checks or (updates and file.exists()):
         budget = load_budget(file)
@@ -96,7 +102,7 @@ def command(
         check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory)
 
     with CountingProgress(len(scenarios), "cells", quiet=quiet) as progress:
-        works = count_cells(scenarios, names, seed, jobs=jobs, progress=progress.add)
+        works = count_cells(scenarios, factories, seed, jobs=jobs, progress=progress.add)
 
     # pandas, which the reports import, takes a quarter of a second.
     from reports.counts import render_finding, render_finding_json, write_work
@@ -112,5 +118,13 @@ def command(
         write_budget(file, update(budget, works, seed, whole=whole))
         say(f"{file}: budgets of {len(works)} arms and cells written")
     line = shlex.join(["stepbench", *sys.argv[1:]])
-    write_work(works, chosen, sys.stdout, per_request=per_request, calls=calls, command=line)
+    write_work(
+        works,
+        chosen,
+        sys.stdout,
+        per_request=per_request,
+        calls=calls,
+        command=line,
+        origins=origins(sources),
+    )
     return 0

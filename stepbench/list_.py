@@ -5,20 +5,42 @@ import json
 import click
 
 from harness.arms import ARMS, describe_arm
+from harness.inspection import inspect_arm
+from harness.sources import find_source
 from scenarios.catalogue import CATALOGUE
 from stubs.providers import PROVIDERS, absent
 
+# Where arms may come from that are none of this project.
+_FOREIGN = {
+    "git:REV:NAME": "one of these as of a git revision of this project",
+    "file:PATH": "a Python file that holds a connector module",
+    "trtllm:CHECKOUT": "the connector module of a TensorRT-LLM checkout, as it is",
+    "trtllm:CHECKOUT@REV": "the same as of a git revision",
+}
+
 
 @click.command()
+@click.option("--arm", metavar="SPEC", help="Load this arm and show what was found.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(as_json: bool) -> None:
+def command(arm: str | None, as_json: bool) -> None:
     """List the arms, the providers and the named scenarios.
+
+    With an arm, which may be any that the other commands take, show where it is from, what its
+    module imports and was given, and which classes and calls were found.
 
     \b
     Examples:
       stepbench list
       stepbench list --json
+      stepbench list --arm trtllm:~/TensorRT-LLM@v1.2.0
     """
+    if arm is not None:
+        from reports.inspection import render_json, render_text
+
+        source = find_source(arm)
+        found = inspect_arm(source)
+        click.echo((render_json if as_json else render_text)(source, found), nl=False)
+        return
     arms = {name: describe_arm(name) for name in ARMS}
     missing = {name: absent(name) for name in PROVIDERS}
     if as_json:
@@ -34,7 +56,9 @@ def command(as_json: bool) -> None:
         return
     click.echo("Arms (--arms):")
     for name, line in arms.items():
-        click.echo(f"  {name:<16}{line}")
+        click.echo(f"  {name:<21}{line}")
+    for name, line in _FOREIGN.items():
+        click.echo(f"  {name:<21}{line}")
     click.echo("\nProviders of the stand-ins (--provider):")
     for name, line in PROVIDERS.items():
         click.echo(f"  {name:<16}{line}")

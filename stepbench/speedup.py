@@ -1,5 +1,6 @@
 """``stepbench speedup``."""
 
+import json
 import shlex
 import sys
 from collections.abc import Mapping
@@ -14,11 +15,13 @@ from harness.isolated import Event, measure
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
+from harness.sources import ArmSource
 from harness.verification import verify_briefly
-from reports.equivalence import render_json, render_text
+from reports.equivalence import partial, render_json, render_text
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED
+from .foreign import check_unchanged, find_sources, make_factories, origins, runnable
 from .messages import program, say, unread_is_fine
 from .metadata import run_metadata
 from .options import (
@@ -47,7 +50,7 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
     default="full-copy,incremental",
     show_default=True,
     metavar="LIST",
-    help="Arms, or all: the ladder and the floor. The others are compared with the first.",
+    help="Arms (stepbench list), or all: the ladder and the floor. The first is the base.",
 )
 @click.option("--quick", is_flag=True, help="Fewer processes, one round in each: a first look.")
 @click.option(
@@ -114,6 +117,7 @@ def command(
       stepbench speedup --requests 1,8,64 --tokens 64,512,4096 --manager v1
       stepbench speedup --layer-groups full,window=4096 --page-backend generator
       stepbench speedup --trace azure_llm_2023_conv.csv --max-batch 128
+      stepbench speedup --arms trtllm:~/TensorRT-LLM@v1.2.0,trtllm:~/TensorRT-LLM,page-range
       stepbench speedup --resume results/speedup.json
     """
     chosen = chosen_format(style, as_json)
@@ -132,17 +136,29 @@ def command(
             check_same_machine(resumed)
             plan = resumed.plan
         _check_plan(plan)
+        sources = find_sources(plan.arms)
+        factories = make_factories(plan.arms, sources)
+        if resumed is not None:
+            check_unchanged(sources, plan.sources, str(file))
+        else:
+            digests = {arm: source.digest for arm, source in sources.items()}
+            cells = runnable(plan.scenarios, factories)
+            plan = replace(plan, sources=digests, scenarios=cells)
         check_writable(file, force=force or resume is not None)
-        verification = None if no_verify else verify_briefly(plan.arms, plan.provider)
+        verification = None if no_verify else verify_briefly(factories, plan.provider)
         if verification is not None and verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             with unread_is_fine():
-                click.echo(render(verification), nl=False)
+                click.echo(render(verification, origins(sources)), nl=False)
             say("the arms differ, so they are not measured; --no-verify insists")
             return FOUND
         verified = 0 if verification is None else verification.runs
         metadata = run_metadata(plan.cpu) | {"stepbench_verified_runs": verified}
-        code, kept = _measure(plan, file, resumed, metadata, timeout=timeout, quiet=quiet)
+        if sources:
+            metadata["stepbench_arms"] = json.dumps(origins(sources))
+            if verification is not None and partial(verification):
+                metadata["stepbench_not_compared"] = " ".join(partial(verification))
+        code, kept = _measure(plan, file, resumed, metadata, sources, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
     with unread_is_fine():
@@ -202,6 +218,7 @@ def _measure(
     file: Path,
     resumed: Results | None,
     metadata: Mapping[str, str | int | float],
+    sources: Mapping[str, ArmSource],
     *,
     timeout: float | None,
     quiet: bool,
@@ -225,7 +242,7 @@ def _measure(
         MeasuringProgress(todo, quiet=quiet) as progress,
     ):
         try:
-            failures = measure(plan, done, report, timeout)
+            failures = measure(plan, done, report, timeout, sources)
         except KeyboardInterrupt:
             failures = None
     if failures is None:

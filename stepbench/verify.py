@@ -8,14 +8,21 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.arms import ARMS, REFERENCE, ArmFromFile, RegisteredArm, load_file
-from harness.loading import arm_factory
+from harness.arms import (
+    ARMS,
+    REFERENCE,
+    ArmFromFile,
+    RegisteredArm,
+    check_arms,
+    load_file,
+)
 from harness.processes import spread
 from harness.verification import FOREIGN_LIMIT, MAX_RUNS, Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
 from .cli import FOUND
+from .foreign import find_sources, make_factories, origins
 from .messages import unread_is_fine
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
@@ -70,6 +77,7 @@ def command(
       stepbench verify page-range --against full-copy --runs 300
       stepbench verify page-range --seed 0 --run 17
       stepbench verify file:my_arm.py --against git:HEAD:incremental
+      stepbench verify trtllm:~/TensorRT-LLM --against trtllm:~/TensorRT-LLM@HEAD~1
       stepbench verify --self-test
     """
     numbers = range(runs) if run is None else range(run, run + 1)
@@ -78,19 +86,22 @@ def command(
             raise click.UsageError("--self-test takes no arms")
         return _self_test(seed, jobs, provider, as_json=as_json, quiet=quiet)
     names = arms or tuple(name for name in ARMS if name != against)
-    for name in names:
-        if names.count(name) > 1:
-            raise InputError(f"arm {name!r} is named twice")
-    arms_by_name = {name: arm_factory(name) for name in names}
-    contest = Contest(arms_by_name, against, arm_factory(against), provider)
-    for make in (contest.reference, *contest.arms.values()):
-        make(False)  # What cannot be imported is found before anything runs.
+    check_arms(names, floor=False)
+    check_arms([against], floor=False)
+    sources = find_sources((against, *names))
+    factories = make_factories((against, *names), sources)
+    named = origins(sources)
+    arms_by_name = {name: factories[name] for name in names}
+    contest = Contest(arms_by_name, against, factories[against], provider)
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if any(":" in name for name in (against, *names)) else None
         result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
-        text = render_json(result) if as_json else render_text(result, coverage=coverage)
+        if as_json:
+            text = render_json(result, named)
+        else:
+            text = render_text(result, named, coverage=coverage)
         click.echo(text, nl=False)
     return FOUND if result.failure or result.uncovered() else 0
 

@@ -32,6 +32,7 @@ ENGINE_PYTHON = (
 _TOKENS, _PAGES, _HASHES, _PRIORITIES = "tokens", "page_indices", "hashes", "priorities"
 MARSHALLED = (_TOKENS, _PAGES, _HASHES, _PRIORITIES)
 _VALUES: dict[str, str] = {
+    "get_token": _TOKENS,
     "get_tokens": _TOKENS,
     "get_tokens_range": _TOKENS,
     "get_page_indices_by_layer_group": _PAGES,
@@ -139,6 +140,9 @@ class CountingManager:
         kind: ``v1`` or ``v2``.
     """
 
+    # Python attributes of upstream's classes, as of the request's.
+    _PYTHON = frozenset({"tokens_per_block"})
+
     def __init__(
         self, manager: KVCacheManager | KVCacheManagerV2, crossings: Crossings, kind: str
     ) -> None:
@@ -154,7 +158,8 @@ class CountingManager:
         value = getattr(self._manager, name)
         if callable(value):
             return _counted(name, self._kind, value, crossings)
-        crossings.read(name, value)
+        if name not in self._PYTHON:
+            crossings.read(name, value)
         return value
 
 

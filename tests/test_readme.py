@@ -25,7 +25,9 @@ def test_ci_runs_the_readmes_test_command():
     assert found.stdout.strip() == command
 
 
-@pytest.mark.parametrize("text", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md"])
+@pytest.mark.parametrize(
+    "text", ["README.md", "CONTRIBUTING.md", "CHANGELOG.md", "docs/pull-request.md"]
+)
 def test_documents_have_no_line_of_more_than_110_characters(text: str):
     lines = [line for line in (ROOT / text).read_text().splitlines() if not line.startswith("|")]
     assert [line for line in lines if len(line) > 110] == []

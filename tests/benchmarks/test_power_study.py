@@ -21,7 +21,8 @@ from peers_trial import PeerTrial, Trial
 
 from harness.duet import CellResult
 from harness.duet_file import cell_document
-from harness.loading import ArmOfSource, ArmSource, find_source, load_apart
+from harness.loading import ArmOfSource, load_apart
+from harness.sources import ArmSource, find_source
 from harness.statistics import Estimate
 from harness.verdict import Kind, Process, Verdict
 from harness.verification import Contest, play_briefly

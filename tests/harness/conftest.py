@@ -5,7 +5,9 @@ import pytest
 
 from harness import isolated
 
+from .checkouts import Checkout
 from .helpers import child_processes
+from .repositories import isolate_git
 
 
 @pytest.fixture
@@ -25,6 +27,13 @@ def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
     monkeypatch.setattr(isolated, "worker_command", command)
     return folder
+
+
+@pytest.fixture
+def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Checkout:
+    """A checkout without a revision."""
+    isolate_git(monkeypatch, tmp_path)
+    return Checkout(tmp_path / "TensorRT-LLM@home")
 
 
 @pytest.fixture

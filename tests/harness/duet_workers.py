@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import duet
-from harness.loading import ArmSource
+from harness.sources import ArmSource
 
 A = ArmSource("one", "one", "one.py", "# one")
 B = ArmSource("two", "two", "two.py", "# two")

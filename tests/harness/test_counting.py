@@ -337,7 +337,12 @@ class Keeping(Fixed):
 @pytest.fixture
 def use_arms(monkeypatch: pytest.MonkeyPatch) -> Callable[..., None]:
     """Registers arms for the counting alone: factories by name."""
-    return lambda **arms: monkeypatch.setattr(counting, "create_arm", lambda name: arms[name]())
+
+    def use(**arms: Callable[[], object]) -> None:
+        makes = {name: lambda _dp, make=make: make() for name, make in arms.items()}
+        monkeypatch.setattr(counting, "as_factories", lambda names: {n: makes[n] for n in names})
+
+    return use
 
 
 def length(function: Callable[..., object]) -> int:

@@ -8,7 +8,7 @@ import pytest
 
 from harness.duet import CellResult, Duet
 from harness.duet_file import write_duet
-from harness.loading import ArmSource
+from harness.sources import ArmSource
 from harness.statistics import Estimate
 from harness.verdict import NOT_MEASURED, Kind, Process, Verdict
 from scenarios.errors import InputError
@@ -60,12 +60,16 @@ def test_everything_is_kept(tmp_path: Path):
             "name": "batched",
             "filename": "0123456789ab:connector/batched.py",
             "text": "# old\n",
+            "package": "connector",
+            "origin": "",
         },
         "b": {
             "spec": "batched",
             "name": "batched",
             "filename": "connector/batched.py",
             "text": "# caf\u00e9\n",
+            "package": "connector",
+            "origin": "",
         },
         "threshold": 0.02,
         "comparisons": 2,

@@ -13,8 +13,8 @@ import pytest
 
 from harness.child import WorkerError, hash_seed, run_child
 from harness.duet import Duet, compare_cell
-from harness.loading import ArmSource, find_source
 from harness.machine import allowed_cpus
+from harness.sources import ArmSource, find_source
 from harness.verdict import Kind
 from scenarios.scenario import SteadyDecode, TraceReplay
 

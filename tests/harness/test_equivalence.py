@@ -1,12 +1,10 @@
 """One episode played to all arms, and what is made of a difference."""
 
-from collections.abc import Sequence
-
 import pytest
 
 from connector.data import RequestData, SchedulerOutput
 from harness.arms import RegisteredArm, create_arm
-from harness.equivalence import Difference, compare_episode, first_difference, shorten
+from harness.equivalence import Difference, compare_episode, first_difference
 from scenarios.operations import Episode, Operation, Setting
 from stubs.kv_cache_v2 import LayerGroup
 
@@ -113,9 +111,91 @@ def test_an_arm_that_raises_differs_from_one_that_does_not():
         if report == 3:
             raise ZeroDivisionError("by nothing")
 
-    expected = Difference("wrapped", 3, "exception", "none", "ZeroDivisionError('by nothing')")
+    found = play(fail)
 
-    assert play(fail) == expected
+    assert found is not None
+    words = ("wrapped", 3, "exception", "none", "ZeroDivisionError('by nothing')")
+    assert (found.arm, found.step, found.field, found.expected, found.actual) == words
+    check_trace(found.trace, ["build_scheduler_output", "fail"], "ZeroDivisionError: by nothing")
+
+
+def check_trace(trace: str, functions: list[str], last: str) -> None:
+    """A traceback begins in the arm, not in what called it."""
+    lines = trace.splitlines()
+    assert lines[0] == "Traceback (most recent call last):"
+    assert lines[-1] == last
+    named = [line.rpartition(", in ")[2] for line in lines if line.startswith("  File ")]
+    assert named == functions
+
+
+def test_a_reference_that_raises_is_the_difference_itself():
+    def fail(report: int, _built: SchedulerOutput) -> None:
+        if report == 2:
+            raise ZeroDivisionError("by nothing")
+
+    arms = {"incremental": RegisteredArm("incremental")}
+    found, reached = compare_episode(EPISODE, lambda _dp: Wrapped(fail), arms, "the base")
+
+    assert found is not None
+    words = ("the base", 2, "exception", "none", "ZeroDivisionError('by nothing')")
+    assert (found.arm, found.step, found.field, found.expected, found.actual) == words
+    check_trace(found.trace, ["build_scheduler_output", "fail"], "ZeroDivisionError: by nothing")
+    assert reached["report"] == 1
+
+
+@pytest.mark.parametrize(
+    ("operation", "call"),
+    [
+        (Operation("reset", (0,)), "reset_request"),
+        (Operation("leave", (0, 1)), "reset_request"),
+        (Operation("external", (0, 2)), "record_new_matched_tokens"),
+    ],
+)
+def test_an_arm_that_raises_when_it_is_told_something_differs(operation: Operation, call: str):
+    class Deaf(Wrapped):
+        def __init__(self) -> None:
+            super().__init__(lambda *_: None)
+            setattr(self, call, self.refuse)
+
+        def refuse(self, *_: object) -> None:
+            raise SystemExit("not me")
+
+    # After the first report, or before it, where the prompt is scheduled.
+    at = 2 if call == "record_new_matched_tokens" else 3
+    operations = (*EPISODE.operations[:at], operation, *EPISODE.operations[at:])
+    episode = Episode(EPISODE.setting, operations)
+
+    found, _ = compare_episode(episode, REFERENCE, {"deaf": lambda _dp: Deaf()})
+
+    assert found is not None
+    assert (found.arm, found.step) == ("deaf", 1 if at == 2 else 2)
+    assert (found.field, found.actual) == ("exception", "SystemExit('not me')")
+    check_trace(found.trace, ["refuse"], "SystemExit: not me")
+
+
+@pytest.mark.parametrize(
+    ("output", "words"),
+    [
+        (None, "TypeError('no lists new_requests and cached_requests in a NoneType')"),
+        (
+            SchedulerOutput(cached_requests=None),  # type: ignore[arg-type]
+            "TypeError('no lists new_requests and cached_requests in a SchedulerOutput')",
+        ),
+    ],
+)
+def test_what_is_no_output_is_a_difference(output: SchedulerOutput | None, words: str):
+    class Empty(Wrapped):
+        def build_scheduler_output(self, *_: object) -> SchedulerOutput | None:
+            return output
+
+    found, _ = compare_episode(EPISODE, REFERENCE, {"empty": lambda _dp: Empty(None)})
+
+    assert found == Difference("empty", 1, "exception", "none", words, words_alone(words))
+
+
+def words_alone(text: str) -> str:
+    """The text of an exception as a traceback has it, where nothing led to it."""
+    return text.replace("('", ": ").removesuffix("')")
 
 
 def test_a_list_that_is_handed_out_twice_is_found_once_it_is_overwritten():
@@ -136,30 +216,3 @@ def test_a_list_that_is_handed_out_twice_is_found_once_it_is_overwritten():
     assert (found.step, found.field) == (2, "cached_requests[0].new_block_ids")
     assert found.expected == "[]"
     assert set(found.actual.strip("[]").split(", ")) == {"-99"}
-
-
-def test_shortening_leaves_nothing_that_can_go():
-    operations = [Operation("generate", (number % 5, number)) for number in range(30)]
-
-    def fails(rest: Sequence[Operation]) -> bool:
-        # Two operations in this order, and any third one.
-        numbers = [operation.numbers[1] for operation in rest]
-        return 9 in numbers and 21 in numbers[numbers.index(9) :] and len(rest) >= 3
-
-    shortest = shorten(operations, fails)
-
-    assert fails(shortest)
-    assert len(shortest) == 3
-    assert not any(fails(shortest[:i] + shortest[i + 1 :]) for i in range(3))
-    assert {operation.numbers[0] for operation in shortest} == {0}
-
-
-def test_shortening_keeps_a_prompt_and_a_chunk_of_at_least_one_token():
-    operations = [Operation("join", (8, 5, 2, 1, 1, 1)), Operation("chunk", (4, 9)), REPORT]
-
-    assert shorten(operations, lambda rest: len(rest) == 3) == [
-        Operation("join", (1, 0, 0, 0, 0, 0)),
-        Operation("chunk", (0, 1)),
-        REPORT,
-    ]
-    assert shorten(operations, lambda _rest: True) == []

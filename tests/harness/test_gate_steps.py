@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import gate_steps, gate_work, loading, shared_code
+from harness import gate_steps, gate_work, shared_code, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import FIGURES, Work
 from harness.duet import CellResult, Duet
@@ -128,7 +128,7 @@ def world(monkeypatch: pytest.MonkeyPatch) -> World:
     monkeypatch.setattr(gate_steps, "git", world.git)
     monkeypatch.setattr(gate_work, "git", world.git)
     monkeypatch.setattr(shared_code, "git", world.git)
-    monkeypatch.setattr(loading, "git", world.git)
+    monkeypatch.setattr(sources, "git", world.git)
     write_budget(Path("budgets.toml"), update(None, make_works(), 0, whole=True))
     return world
 
@@ -183,6 +183,15 @@ def test_arms_that_differ_end_the_gate(world: World):
     assert world.runs == [(["batched"], 7)]
     assert "batched departs from full-copy" in steps["equivalence"].summary
     assert steps["equivalence"].details == "described 7"
+
+
+def test_a_reference_that_raises_ends_the_gate_in_words_of_its_own(world: World):
+    episode = random_run(0, 3)[0]
+    difference = Difference("full-copy", 2, "exception", "none", "KeyError(7)", "KeyError: 7")
+    world.failure = Failure(3, episode.setting, episode.operations[:1], difference)
+
+    words = "full-copy, the reference, raised an exception"
+    assert run(runs=7) == {"equivalence": Step("equivalence", FOUND, words, "described 7")}
 
 
 def test_the_reference_alone_has_nothing_to_differ_from(world: World):
@@ -334,9 +343,9 @@ DIED = WorkerError("runs 0 to 24: a process of play_runs was killed or died")
             "incremental: SyntaxError: invalid syntax",
         ),
         ({"batched": SystemExit(0)}, "batched: SystemExit: 0"),
-        ({"batched": InputError("full-copy should be right")}, "full-copy should be right"),
+        ({"batched": InputError("cannot be made")}, "batched: cannot be made"),
     ],
-    ids=["died", "the reference", "no Python", "leaves", "not right"],
+    ids=["died", "the reference", "no Python", "leaves", "cannot be made"],
 )
 def test_an_arm_that_breaks_the_random_runs_ends_the_gate(
     world: World, broken: dict[str, BaseException], words: str

@@ -16,7 +16,7 @@ from harness import instructions
 from harness.child import hash_seed
 from harness.duet import Duet
 from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind, iterations_of
-from harness.loading import ArmSource, find_source
+from harness.sources import ArmSource, find_source
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
 

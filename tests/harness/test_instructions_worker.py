@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 
 from harness import instructions_worker as worker
-from harness.loading import find_source
+from harness.sources import find_source
 from scenarios.scenario import SteadyDecode
 from scenarios.workload import create_workload
 

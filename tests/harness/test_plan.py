@@ -24,13 +24,14 @@ GROUPED = SteadyDecode(
 REPLAY = TraceReplay(path="/traces/a 'b' \u00e9.csv", max_batch=4, max_num_tokens=500)
 FULL_PLAN = Plan(
     scenarios=(GROUPED, REPLAY, SteadyDecode(requests=1, tokens=5, manager="v1")),
-    arms=("incremental", "full-copy"),
+    arms=("incremental", "full-copy", "trtllm:~/T@v1"),
     protocol=Protocol(processes=5, warmups=1, rounds=2, samples=3),
     seed=42,
     cpu=1,
     gc=True,
     command="stepbench speedup --trace 'a\nb'",
     provider="python",
+    sources={"trtllm:~/T@v1": "0123"},
 )
 
 
@@ -79,7 +80,8 @@ def test_json_holds_every_setting_in_plain_values():
     values = json.loads(FULL_PLAN.to_json())
 
     assert set(values) == {field.name for field in dataclasses.fields(Plan)}
-    assert values["arms"] == ["incremental", "full-copy"]
+    assert values["arms"] == ["incremental", "full-copy", "trtllm:~/T@v1"]
+    assert values["sources"] == {"trtllm:~/T@v1": "0123"}
     assert values["protocol"] == {"processes": 5, "warmups": 1, "rounds": 2, "samples": 3}
     assert values["scenarios"][0]["layer_groups"][1] == {"window": 64, "sink_tokens": 4}
     assert values["scenarios"][1]["kind"] == "TraceReplay"
@@ -96,6 +98,12 @@ def test_a_text_that_is_cut_short_is_no_plan():
 def test_foreign_json_is_no_plan(text: str):
     with pytest.raises(InputError, match=r"^not a plan of this version: "):
         Plan.from_json(text)
+
+
+def test_a_plan_from_before_arms_had_sources_is_read():
+    values = json.loads(make_plan().to_json())
+    assert values.pop("sources") == {}
+    assert Plan.from_json(json.dumps(values)) == make_plan()
 
 
 def test_a_plan_of_another_version_is_refused():
@@ -135,6 +143,7 @@ def test_a_field_of_another_shape_is_refused(field: str, value: Any):  # noqa: A
         ("protocol", {"processes": 4, "warmups": None, "rounds": 2, "samples": 3}),
         ("protocol", {"processes": 4, "warmups": 1, "rounds": 2.5, "samples": 3}),
         ("seed", "one"),
+        *[("sources", value) for value in (None, [], "x", {"trtllm:a": 1}, {"trtllm:a": None})],
     ],
 )
 def test_a_field_that_could_not_be_carried_out_is_refused(

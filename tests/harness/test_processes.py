@@ -163,6 +163,16 @@ def test_what_a_process_prints_is_not_our_result(capfd: pytest.CaptureFixture[st
     assert capfd.readouterr().out == ""
 
 
+def test_what_is_printed_here_is_not_our_result_either(capsys: pytest.CaptureFixture[str]):
+    found = spread(prints, [(1,), (2,)], 1)
+
+    for number in (1, 2):
+        assert next(found) == number
+        # Whoever asked for it prints as ever.
+        print(number)
+    assert capsys.readouterr().out == "1\n2\n"
+
+
 def test_a_process_that_a_thread_keeps_alive_is_ended(monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr(processes, "_SECONDS_TO_END", 0.2)
 

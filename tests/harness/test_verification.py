@@ -5,7 +5,6 @@ from pathlib import Path
 import pytest
 
 from harness.arms import REFERENCE, ArmFromFile, RegisteredArm, SchedulerOutputManager
-from harness.equivalence import shorten
 from harness.loading import arm_factory
 from harness.processes import spread
 from harness.verification import (
@@ -19,7 +18,7 @@ from harness.verification import (
 )
 from reports.equivalence import render_json, render_text
 from scenarios.errors import WorkerError
-from scenarios.operations import Episode, Operation
+from scenarios.operations import Episode
 
 from .wrong_arms import WRONG_ARMS
 
@@ -146,19 +145,6 @@ def test_an_arm_that_raises_is_reported_with_what_it_raised():
     assert failure.difference.actual == "LookupError('no such page')"
 
 
-def test_a_list_is_shortened_to_what_fails():
-    operations = [Operation("generate", (number, 4)) for number in range(40)]
-
-    def fails(rest: object) -> bool:
-        numbers = [operation.numbers[0] for operation in rest]
-        return 7 in numbers and 31 in numbers
-
-    assert shorten(operations, fails) == [
-        Operation("generate", (7, 0)),
-        Operation("generate", (31, 0)),
-    ]
-
-
 def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
     found = verify(wrong("draft length ignored"), range(20), 1)
     failure = found.failure
@@ -175,7 +161,7 @@ def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
     assert f"  1. {failure.operations[0]}" in lines
     assert f"After report {failure.difference.step}, field {failure.difference.field}:" in lines
     assert lines[-1] == (
-        f"Repeat with `stepbench verify draft length ignored --against full-copy --seed 1 "
+        f"Repeat with `stepbench verify 'draft length ignored' --against full-copy --seed 1 "
         f"--run {failure.run} --provider python`."
     )
     assert f'"step": {failure.difference.step}' in render_json(found)

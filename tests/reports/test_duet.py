@@ -7,7 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from harness.duet import CellResult, Duet
-from harness.loading import ArmSource
+from harness.sources import ArmSource
 from harness.statistics import Estimate
 from harness.verdict import Kind, Process, Verdict
 from reports.duet import headline, write_duet
@@ -58,7 +58,7 @@ def test_the_whole_report():
         "`incremental` is slower than `git:HEAD~1:incremental` (2 cells: 1 slower, 1 no "
         "difference).\n"
         "\n"
-        "| Requests | Tokens per request | git:HEAD~1:incremental | incremental "
+        "| Requests | Tokens per request | `git:HEAD~1:incremental` | incremental "
         "| Ratio (95 % interval) | Control | Detectable | Processes | Verdict |\n"
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |\n"
         "| 16 | 8,192 | 1.30 ms | 2.60 ms | 1.0200 (1.0151 to 1.0249) | 0.12% | 0.88% | 3 + 2 "

@@ -1,6 +1,7 @@
 """What is told of a verification; the findings are made up."""
 
 import json
+from dataclasses import replace
 
 from harness.equivalence import Difference
 from harness.verification import Failure, Verification
@@ -89,6 +90,7 @@ def test_json_without_a_difference():
     assert json.loads(render_json(SAME)) == {
         "arms": ["page-range", "batched"],
         "against": "full-copy",
+        "origins": {},
         "seed": 5,
         "runs": 1200,
         "reports": 45678,
@@ -96,6 +98,8 @@ def test_json_without_a_difference():
         "same": True,
         "coverage": {"join": 1200, "sink": 60},
         "uncovered": [],
+        "not_played": {},
+        "fields_left_out": [],
         "difference": None,
     }
 
@@ -115,8 +119,85 @@ def test_json_with_a_difference():
         "field": "new_requests[0].new_tokens",
         "expected": "[1000]",
         "actual": "[]",
+        "traceback": None,
         "repeat": REPEAT,
     }
+
+
+TRACE = """\
+Traceback (most recent call last):
+  File "abc:connector.py", line 7, in build_scheduler_output
+    del self.requests[7]
+KeyError: 7"""
+
+
+def test_an_exception_comes_with_its_traceback():
+    raised = Difference("batched", 1, "exception", "none", "KeyError(7)", TRACE)
+    found = replace(DIFFERENT, failure=replace(FAILURE, difference=raised))
+
+    assert render_text(found).splitlines()[6:] == [
+        "After report 1, field exception:",
+        "  full-copy: none",
+        "  batched:   KeyError(7)",
+        "    Traceback (most recent call last):",
+        '      File "abc:connector.py", line 7, in build_scheduler_output',
+        "        del self.requests[7]",
+        "    KeyError: 7",
+        f"Repeat with `{REPEAT}`.",
+    ]
+    assert json.loads(render_json(found))["difference"]["traceback"] == TRACE
+
+
+def test_an_exception_of_the_reference_is_no_difference_of_another_arm():
+    raised = Difference("full-copy", 1, "exception", "none", "KeyError(7)", "KeyError: 7")
+    found = replace(DIFFERENT, failure=replace(FAILURE, difference=raised))
+
+    lines = render_text(found).splitlines()
+    assert lines[0] == (
+        "Failed: `full-copy`, which should be right, raised an exception in run 17 of seed 5."
+    )
+    assert lines[6:] == [
+        "After report 1, field exception:",
+        "  full-copy: KeyError(7)",
+        "    KeyError: 7",
+        f"Repeat with `{REPEAT.replace('batched', 'full-copy')}`.",
+    ]
+
+
+def test_what_could_not_be_compared_or_played_is_said():
+    found = replace(
+        SAME,
+        not_played={"reset_request": 1200, "attention data parallelism": 1},
+        left_out=("block_hashes", "cache_salt"),
+    )
+
+    assert render_text(found) == SAME_TEXT + (
+        "Not compared, since one side lacks them: block_hashes, cache_salt.\n"
+        "Left out of 1 run: what needs attention data parallelism, which an arm lacks.\n"
+        "Left out of 1,200 runs: what needs reset_request, which an arm lacks.\n"
+    )
+    document = json.loads(render_json(found))
+    assert document["not_played"] == {"reset_request": 1200, "attention data parallelism": 1}
+    assert document["fields_left_out"] == ["block_hashes", "cache_salt"]
+
+
+def test_where_arms_are_from_is_said():
+    origins = {"file:a.py": "a file by itself, sha256 0123456789ab"}
+
+    assert render_text(SAME, origins) == (
+        SAME_TEXT + "`file:a.py`: a file by itself, sha256 0123456789ab.\n"
+    )
+    assert json.loads(render_json(SAME, origins))["origins"] == origins
+
+
+def test_the_repeat_command_can_be_pasted_into_a_shell():
+    spec = "trtllm:~/Tensor RT@HEAD"
+    found = replace(DIFFERENT, against=spec)
+
+    assert repeat_command(found, FAILURE) == (
+        "stepbench verify batched --against 'trtllm:~/Tensor RT@HEAD' --seed 5 --run 17 "
+        "--provider python"
+    )
 
 
 def test_the_repeat_command_names_the_arm_at_fault_alone():

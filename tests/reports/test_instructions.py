@@ -8,7 +8,7 @@ import pytest
 
 from harness.duet import Duet
 from harness.instructions import CellCount, Valgrind
-from harness.loading import ArmSource
+from harness.sources import ArmSource
 from reports.instructions import write_instructions
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -38,7 +38,7 @@ def test_the_whole_report():
         "Machine instructions per iteration: identical over 3 runs in 2 cells. Advisory: "
         "instructions are not time, and no verdict is given.\n"
         "\n"
-        "| Requests | Tokens per request | git:HEAD~1:incremental | incremental | Ratio "
+        "| Requests | Tokens per request | `git:HEAD~1:incremental` | incremental | Ratio "
         "| Difference | Iterations | 3 runs |\n"
         "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: |\n"
         "| 64 | 2,048 | 2,000,000.0 | 2,020,000.6 | 1.01000 | +20,000.6 | 5 | identical |\n"
@@ -87,7 +87,7 @@ def test_an_arm_against_itself_and_a_trace_have_their_columns():
 
     head, _, row = written([trace], b=A).split("\n\n")[1].splitlines()
 
-    assert "| git:HEAD~1:incremental | git:HEAD~1:incremental again | Ratio |" in head
+    assert "| `git:HEAD~1:incremental` | `git:HEAD~1:incremental again` | Ratio |" in head
     assert row.startswith("| 8 | - | trace=code batch=8 | 0.0 | 2.0 | - | +2.0 | 5 |")
 
 

@@ -1,5 +1,7 @@
 import re
 
+import pytest
+
 from reports.markdown import render
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -94,6 +96,24 @@ def test_a_backslash_before_a_bar_does_not_set_the_bar_free():
 
     # Both escaped: the reader sees a\|b. One backslash more, and the bar would end the cell.
     assert r"trace=a\\\|b batch=64" in table[2]
+
+
+@pytest.mark.parametrize(
+    ("arm", "shown"),
+    [
+        # No address to write to, nothing struck out.
+        ("trtllm:~/TensorRT-LLM@v1.2.0", "`trtllm:~/TensorRT-LLM@v1.2.0`"),
+        ("trtllm:a|b<i>", "`trtllm:a\\|b<i>`"),
+        ("file:a`b.py", "`` file:a`b.py ``"),
+        ("file:a\\|b.py", "file:a\\\\\\|b.py"),
+    ],
+)
+def test_the_name_of_a_foreign_arm_is_shown_as_it_is(arm: str, shown: str):
+    cell = make_cell(SteadyDecode(requests=2, tokens=64), {arm: 2e-3}, {})
+
+    (table,) = _tables(render([make_summary(cell, arms=(arm,))]))
+
+    assert _cells(table[0])[-1] == shown
 
 
 def test_several_files_have_a_section_each():

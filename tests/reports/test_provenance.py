@@ -1,3 +1,4 @@
+import json
 import re
 
 import pytest
@@ -247,3 +248,38 @@ def test_the_paragraph_is_one_paragraph(write_results: WriteResults):
 
     assert "\n" not in text
     assert re.search(r"[a-z]\.[A-Z]", text) is None
+
+
+def test_it_says_where_arms_are_from_after_each_change(write_results: WriteResults):
+    before = {"trtllm:x": "work tree of commit 1", "file:a.py": "a file by itself"}
+    after = before | {"trtllm:x": "work tree of commit 2"}
+    noted = {(0, "full-copy", 0): before, (0, "full-copy", 1): before, (0, "incremental", 0): after}
+    results = write_results(
+        make_plan(),
+        dict.fromkeys(noted, 1.0),
+        runs={key: {"stepbench_arms": json.dumps(value)} for key, value in noted.items()},
+    )
+
+    assert (
+        " MB. `trtllm:x`: work tree of commit 1. `file:a.py`: a file by itself. "
+        "`trtllm:x`: work tree of commit 2. That "
+    ) in provenance(results)
+
+
+@pytest.mark.parametrize("damaged", ["{", "[]", "3"])
+def test_what_cannot_be_read_of_it_is_left_out(write_results: WriteResults, damaged: str):
+    results = write_results(make_plan(), ONE, metadata={"stepbench_arms": damaged})
+
+    assert " MB. That the arms give the same outputs was not verified. " in provenance(results)
+
+
+def test_it_says_what_was_not_compared(write_results: WriteResults):
+    words = "Not compared, since one side lacks them: block_hashes."
+    metadata: dict[str, str | int | float] = {
+        "stepbench_verified_runs": 20,
+        "stepbench_not_compared": words,
+    }
+    results = write_results(make_plan(), ONE, metadata=metadata)
+
+    same = "Before that, the arms gave the same outputs in 20 random runs."
+    assert f" {same} {words} Each arm " in provenance(results)

@@ -15,6 +15,8 @@ import pytest
 from harness import machine
 from stepbench import cli
 
+from .checkouts import Checkout
+
 SCRIPT = str(Path(sysconfig.get_path("scripts")) / "stepbench")
 
 # One cell, as little of it as gives an interval: four short processes.
@@ -68,6 +70,12 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 
     yield run
     signal.signal(signal.SIGTERM, before)
+
+
+@pytest.fixture
+def checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Checkout:
+    """A checkout of the engine in the working folder."""
+    return Checkout(monkeypatch, tmp_path / "engine")
 
 
 @pytest.fixture(scope="session")

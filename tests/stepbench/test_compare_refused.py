@@ -96,7 +96,7 @@ def test_an_arm_that_a_revision_did_not_have_is_nothing_to_compare_with(
 ):
     # A revision without our files, whatever this checkout has.
     monkeypatch.setattr(
-        "harness.loading.git", lambda *words, **_: "0123" * 10 if "rev-parse" in words else None
+        "harness.sources.git", lambda *words, **_: "0123" * 10 if "rev-parse" in words else None
     )
 
     ran = run_here("compare", "git:v0:batched", "batched", "--cells", "2x64")

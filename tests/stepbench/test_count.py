@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import counting
+from harness import arms
 from harness.budget import PYTHON
 from harness.counting import FIGURES
 from stepbench import count as command
@@ -114,13 +114,13 @@ def test_nothing_else_runs_in_the_process_that_counts(
 ):
     # A bar that is drawn meanwhile would be counted: its memory, and its bytecodes from 3.12 on.
     before, seen = set(threading.enumerate()), set()
-    create = counting.create_arm
+    create = arms.create_arm
 
-    def note(*arguments: str) -> object:
+    def note(name: str, **options: bool) -> object:
         seen.update(threading.enumerate())
-        return create(*arguments)
+        return create(name, **options)
 
-    monkeypatch.setattr(counting, "create_arm", note)
+    monkeypatch.setattr(arms, "create_arm", note)
     monkeypatch.setenv("FORCE_COLOR", "1")  # As on a terminal.
     ran = run_here("count", *CELL, "--jobs", "1", "--arms", "floor")
 

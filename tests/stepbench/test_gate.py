@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import gate_steps, loading, shared_code
+from harness import gate_steps, shared_code, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
@@ -276,7 +276,7 @@ class Timing:
         if arguments[0] == "ls-tree":
             return ""
         path = arguments[-1].partition(":")[2].removeprefix("./")
-        return self.base[path] if path in self.base else (loading.ROOT / path).read_text()
+        return self.base[path] if path in self.base else (sources.ROOT / path).read_text()
 
     def compare(self, duet: Duet, scenario: SteadyDecode | TraceReplay, *_: object) -> CellResult:
         self.timed.append(f"{duet.b.name} in {scenario.name}")
@@ -306,7 +306,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
     monkeypatch.setattr(gate_steps, "git", timing.git)
     monkeypatch.setattr(loading, "git", timing.git)
-    monkeypatch.setattr(shared_code, "git", timing.git)
+    monkeypatch.setattr(sources, "git", timing.git)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
     return timing
@@ -316,7 +316,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
 def changed(timing: Timing) -> None:
     """The source of the arm is not that of the base."""
     timing.base["connector/batched.py"] = (
-        loading.ROOT / "connector/batched.py"
+        sources.ROOT / "connector/batched.py"
     ).read_text() + "\n_before = True\n"
 
 

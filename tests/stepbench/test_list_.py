@@ -18,7 +18,8 @@ def test_the_list_names_arms_scenarios_and_their_cells():
     assert arms.startswith("Arms (--arms):\n")
     assert scenarios.startswith("Scenarios (--scenario):\n")
     listed = [line.split(None, 1) for line in arms.splitlines()[1:]]
-    assert [name for name, _ in listed] == list(ARMS)
+    foreign = ["git:REV:NAME", "file:PATH", "trtllm:CHECKOUT", "trtllm:CHECKOUT@REV"]
+    assert [name for name, _ in listed] == [*ARMS, *foreign]
     # An arm without a description would be a name without a meaning.
     assert all(len(text) > 20 for _, text in listed)
     lines = [line.strip() for line in scenarios.splitlines()]

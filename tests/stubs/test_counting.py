@@ -1,6 +1,8 @@
 """The counting wrappers alone: what each call and each read adds to the count."""
 
 import random
+from collections.abc import Callable
+from typing import Any
 
 import pytest
 
@@ -58,6 +60,8 @@ def make_v2(rng: random.Random, *requests: LlmRequest, groups: int = 1) -> KVCac
         ("get_tokens", (), [list(range(100, 110))], 10, 12),
         ("get_tokens_range", (0, 8, 99), [108, 109], 2, 3),
         ("get_tokens_range", (0, 10, 10), [], 0, 1),
+        # As forks read them: one by one.
+        ("get_token", (0, 3), 103, 1, 1),
     ],
 )
 def test_calls_of_a_request(
@@ -210,6 +214,15 @@ def test_the_number_of_layer_groups_is_read_and_not_called(rng: random.Random):
     assert counting_manager(make_v2(rng, groups=3), crossings).num_layer_groups == 3
     assert crossings.calls == {"num_layer_groups": 1}
     assert crossings.objects == 1
+
+
+@pytest.mark.parametrize("make", [make_v1, make_v2])
+def test_the_block_size_is_an_attribute_of_python(make: Callable[..., Any], rng: random.Random):
+    crossings = Crossings()
+
+    assert counting_manager(make(rng), crossings).tokens_per_block == 4
+
+    assert (crossings.calls, crossings.objects) == ({}, 0)
 
 
 def test_priorities_are_counted_one_by_one(rng: random.Random):

@@ -1,0 +1,80 @@
+"""Arms that a user names by where their source is: what commands have to know of them."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from harness.arms import ArmFactory, RegisteredArm, is_foreign
+from harness.loading import ArmOfSource, Need, lacks
+from harness.playable import missing_for
+from harness.sources import ArmSource, find_source
+from scenarios.errors import InputError, NoBaselineError
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from .messages import say
+
+Scenario = SteadyDecode | TraceReplay
+
+
+def find_sources(arms: Sequence[str]) -> dict[str, ArmSource]:
+    """Return the source of each arm that is named by where that is, loaded once to see that it can.
+
+    Raises:
+        InputError: there is none, or it cannot be imported.
+    """
+    sources = {arm: find_source(arm) for arm in arms if is_foreign(arm)}
+    for source in sources.values():
+        ArmOfSource(source)(False)
+    return sources
+
+
+def make_factories(arms: Sequence[str], sources: Mapping[str, ArmSource]) -> dict[str, ArmFactory]:
+    """Return what makes each arm."""
+    return {
+        arm: ArmOfSource(sources[arm]) if arm in sources else RegisteredArm(arm) for arm in arms
+    }
+
+
+def check_unchanged(
+    sources: Mapping[str, ArmSource], digests: Mapping[str, str], where: str
+) -> None:
+    """Raise NoBaselineError if a source is not what it was when a measurement began."""
+    for arm, source in sources.items():
+        if digests.get(arm) != source.digest:
+            raise NoBaselineError(f"{where}: the source of {arm} has changed since")
+
+
+def origins(sources: Mapping[str, ArmSource]) -> dict[str, str]:
+    """Return where each source is from, with the beginning of its digest."""
+    return {
+        arm: f"{source.origin or source.filename}, sha256 {source.digest[:12]}"
+        for arm, source in sources.items()
+    }
+
+
+def runnable(
+    scenarios: Sequence[Scenario], factories: Mapping[str, ArmFactory]
+) -> tuple[Scenario, ...]:
+    """Return the cells that all arms can run, and say which are left out and why.
+
+    Raises:
+        InputError: there are none.
+    """
+    found = {arm: lacks(factory) for arm, factory in factories.items()}
+    kept, words = [], ""
+    for scenario in scenarios:
+        missing = {arm: missing_for(scenario, lacking) for arm, lacking in found.items()}
+        words = "; ".join(
+            f"{arm} lacks {_listed(needs)}" for arm, needs in missing.items() if needs
+        )
+        if words:
+            say(f"left out {scenario.name}: {words}")
+        else:
+            kept.append(scenario)
+    if not kept:
+        raise InputError(f"no cell is left that all arms can run: {words}")
+    return tuple(kept)
+
+
+def _listed(needs: Sequence[Need]) -> str:
+    return ", ".join(need.value for need in needs)
