@@ -12,9 +12,13 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
+from harness.files import read_input
 from scenarios.errors import InputError
 
 Record = Mapping[str, Any]
+
+# What the line of a run holds at least.
+_OF_A_RUN = {"machine", "python", "provider", "budget", "date", "revision"}
 
 
 def load_trials(path: Path, parts: Collection[str]) -> list[Record]:
@@ -25,20 +29,18 @@ def load_trials(path: Path, parts: Collection[str]) -> list[Record]:
     Raises:
         InputError: the file cannot be read, or a line is neither a run nor a trial of these parts.
     """
-    if not path.exists():
-        return []
     try:
-        lines = path.read_text(encoding="utf-8").split("\n")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        lines = read_input(path).split("\n")
+    except FileNotFoundError:
+        return []
     run: Record | None = None
     trials = []
     for number, text in enumerate(lines[:-1], 1):
         try:
             line = json.loads(text)
-        except ValueError:
+        except (ValueError, RecursionError):
             line = None
-        if isinstance(line, dict) and "machine" in line:
+        if isinstance(line, dict) and line.keys() >= _OF_A_RUN:
             run = line
         elif isinstance(line, dict) and line.get("part") in parts and "index" in line and run:
             trials.append({**run, **line})

@@ -12,6 +12,7 @@ same arms. All parts are spread over the whole time.
 from __future__ import annotations
 
 import hashlib
+import math
 import os
 import platform
 import signal
@@ -134,6 +135,13 @@ def _code() -> str:
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
 
 
+def _make_folder(folder: Path) -> None:
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise InputError(f"{folder}: cannot be made: {error.strerror}") from None
+
+
 def absent(part: str) -> str | None:
     """Return why a part cannot be run here; None if it can."""
     name = part.partition(":")[0]
@@ -150,9 +158,15 @@ def _told(trial: Record) -> str:
 
 
 @click.command(help=__doc__)
-@click.option("--rounds", type=click.IntRange(1), default=40, show_default=True)
+@click.option("--rounds", type=click.IntRange(1, 10_000), default=40, show_default=True)
 @click.option("--minutes", type=click.FloatRange(0), help="Stop before the first trial after that.")
-@click.option("--seconds", type=click.FloatRange(0.1), default=10.0, show_default=True)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0.1, 3600),
+    default=10.0,
+    show_default=True,
+    help="Time budget of a cell, and of a trial of a tool.",
+)
 @click.option("--only", multiple=True, type=click.Choice(list(PARTS)), help="Only this part.")
 @click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
 @click.option("--provider", default="auto", show_default=True, help="Where the stand-ins are from.")
@@ -166,10 +180,12 @@ def _told(trial: Record) -> str:
 def main(**options: Any) -> None:  # noqa: ANN401
     """Run the study."""
     path: Path = options["trials"]
+    if math.isnan(options["seconds"]):
+        raise click.UsageError("--seconds takes a number of seconds")
     # As Ctrl-C, so that what a trial has started is killed with it.
     signal.signal(signal.SIGTERM, signal.default_int_handler)
     try:
-        path.parent.mkdir(parents=True, exist_ok=True)
+        _make_folder(path.parent)
         with lock_file(path):
             if not options["report_only"]:
                 setting = Setting(

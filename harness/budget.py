@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 import sys
 import tomllib
 from collections.abc import Iterator, Mapping, Sequence
@@ -13,7 +12,8 @@ from pathlib import Path
 from scenarios.errors import InputError, NoBaselineError
 
 from .counting import FIGURES, VERSION_FIGURES, Work
-from .files import write_atomically
+from .files import read_input, write_atomically
+from .statistics import is_finite
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
 
@@ -75,11 +75,9 @@ def load_budget(path: Path) -> Budget:
         NoBaselineError: there is no such file, so there is nothing to compare with.
     """
     try:
-        text = path.read_text(encoding="utf-8")
+        text = read_input(path)
     except FileNotFoundError:
         raise NoBaselineError(f"{path}: no such budget file; --update writes one") from None
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
     return parse_budget(text, f"{path}")
 
 
@@ -231,7 +229,7 @@ def _check_figures(where: str, figures: object) -> None:
 
 
 def _is_figure(value: object) -> bool:
-    return type(value) in (int, float) and math.isfinite(value)  # type: ignore[arg-type]
+    return type(value) in (int, float) and is_finite(value)  # type: ignore[arg-type]
 
 
 def _limit(figures: Mapping[str, float | dict[str, float]], figure: str) -> float | None:

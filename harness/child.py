@@ -11,6 +11,8 @@ from typing import TextIO
 
 from scenarios.errors import WorkerError
 
+# Characters of what a worker said last that go into a message.
+_LONGEST = 300
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -92,4 +94,4 @@ def _death(returncode: int, stderr: str) -> str:
     if not lines:
         return f"exited with {returncode}"
     said = lines[code[-1] + 1] if code and lines[0].startswith("Traceback") else lines[-1]
-    return f"failed: {said.strip()}"
+    return f"failed: {said.strip()[:_LONGEST]}"

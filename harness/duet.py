@@ -14,7 +14,7 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 
 from scenarios.errors import WorkerError
@@ -31,6 +31,8 @@ _LEAST_ITERATIONS = 30
 # How long a process measures unless its fewest iterations take longer: starting it costs about as
 # much.
 _SECONDS_OF_PROCESS = 0.25
+# Beyond it, in seconds, a clock was tampered with.
+_LONGEST_SAMPLE = 1e6
 # After which a worker counts as hanging: far more than its fewest iterations take.
 _TIMEOUT = 120.0
 _TIMEOUT_PER_TOKEN = 1e-4
@@ -203,12 +205,19 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
         found = json.loads(text)
         process = summarise(found["seconds"], found["cpu_share"])
         imports, orders = found["imports"], found["orders"]
-    except (ValueError, KeyError, TypeError, ArithmeticError) as error:
+        _check_orders(imports, orders)
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise WorkerError(f"{what}: the worker returned no result: {error}") from None
     result.samples.append(found["seconds"])
     result.imports.append(imports)
     result.orders.append(orders)
     return process
+
+
+def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError unless each is an order of two arms and a control."""
+    if any(sorted(order) != [0, 1, 2] for order in (imports, *orders)):
+        raise ValueError("the orders are none")
 
 
 def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
@@ -222,8 +231,10 @@ def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
         ValueError: the samples are no positive numbers, or not as many for each arm.
     """
     first, second, control = seconds
-    if not all(map(math.isfinite, (cpu_share, *first, *second, *control))):
-        raise ValueError("a sample is no number")
+    if not all(0 < sample < _LONGEST_SAMPLE for sample in (*first, *second, *control)):
+        raise ValueError("a sample is no time")
+    if not math.isfinite(cpu_share):
+        raise ValueError("the share of the core is no number")
     return Process(
         (_median_log_ratio(second, first) + _median_log_ratio(second, control)) / 2,
         _median_log_ratio(control, first),

@@ -1,4 +1,4 @@
-"""Writing files that are never half there."""
+"""Reading what a user names, and writing files that are never half there."""
 
 import contextlib
 import os
@@ -40,3 +40,20 @@ def write_atomically(path: Path, write: Callable[[IO[str]], object]) -> None:
         if temporary is not None:
             with contextlib.suppress(OSError):
                 temporary.unlink(missing_ok=True)
+
+
+def read_input(path: Path) -> str:
+    """Return the text of a file that a user names.
+
+    Raises:
+        FileNotFoundError: there is none.
+        InputError: it cannot be read, is no text, or would never end, as a pipe or a device.
+    """
+    try:
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: a pipe or a device, not a file")
+        return path.read_text(encoding="utf-8")
+    except FileNotFoundError:
+        raise
+    except (OSError, ValueError) as error:  # Not text, or a name that no file can have.
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None

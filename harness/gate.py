@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import math
 import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
@@ -13,6 +12,8 @@ from typing import Any
 
 from scenarios.errors import InputError
 
+from .files import read_input
+from .statistics import is_finite
 from .verification import MAX_RUNS
 
 DEFAULT_BASE = "HEAD~1"
@@ -161,9 +162,9 @@ def load_config(path: Path | None) -> GateConfig:
     """
     path = find_config(path)
     try:
-        text = path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        text = read_input(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
     return parse_config(text, f"{path}", table_of(path))
 
 
@@ -207,14 +208,14 @@ def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
     settings: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in values.items()}
     config = GateConfig(**settings)
     positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
-    if not all(math.isfinite(value) and value > 0 for value in positive):
+    if not all(is_finite(value) and value > 0 for value in positive):
         raise InputError(f"{where}: thresholds, seconds and runs must be more than 0, and finite")
     if max(config.threshold, *config.thresholds.values(), 0) >= 1:
         raise InputError(f"{where}: a threshold is a share below 1: 0.005 is half a per cent")
     if config.runs > MAX_RUNS:
         raise InputError(f"{where}: runs must be at most {MAX_RUNS:,}")
-    if any(math.isnan(limit) for limit in config.growth.values()):
-        raise InputError(f"{where}: a limit of growth is no number")
+    if not all(map(is_finite, config.growth.values())):
+        raise InputError(f"{where}: a limit of growth is no number, or infinite")
     for name in ("arms", "cells"):
         values_of = getattr(config, name)
         if len(set(values_of)) < len(values_of):

@@ -76,7 +76,7 @@ def run_gate(
     check_patterns(config)
     commit = git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}")
     if commit is None:
-        words = f"there is no git revision {config.base!r} here"
+        words = f"there is no git revision {config.base!r} here{_why_not()}"
         yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
         return
     # Where this work left it: what the base has got since is not this change's.
@@ -131,6 +131,15 @@ def configuration(config: GateConfig, file: Path) -> Iterator[Step]:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, f"no longer checked: {', '.join(gone)}")
     if looser:
         yield Step(name, Outcome.PASSED, f"less strict than at the base: {'; '.join(looser)}")
+
+
+def _why_not() -> str:
+    """Return why a revision may be missing, where that can be told."""
+    if git("rev-parse", "--git-dir") is None:
+        return ": no git repository, or no git on the PATH"
+    if git("rev-parse", "--is-shallow-repository") == "true":
+        return ": the clone is shallow; fetch its history (git fetch --unshallow)"
+    return ""
 
 
 def equivalence(

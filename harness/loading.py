@@ -172,7 +172,7 @@ class ArmOfSource:
         manager = create(_module(self.source), self.source, attention_dp)
         if not self.source.is_linked:
             names = (_BUILD, Need.MATCHED_TOKENS.value, Need.RESET.value)
-            missing = [name for name in names if not callable(getattr(manager, name, None))]
+            missing = [name for name in names if not _has_call(manager, name)]
             if missing:
                 raise InputError(f"{self.source.spec}: has no method {', '.join(missing)}")
         return manager
@@ -191,9 +191,26 @@ def arm_factory(spec: str) -> ArmFactory:
     return RegisteredArm(spec) if spec in ARMS else ArmOfSource(find_source(spec))
 
 
+def probe(source: ArmSource) -> frozenset[Need]:
+    """Load an arm, make an instance, and return what it lacks. Raises InputError if it cannot be.
+
+    In a process of its own nothing that the arm does harms anybody.
+    """
+    arm = ArmOfSource(source)
+    arm(False)
+    return arm.lacks()
+
+
 def lacks(factory: ArmFactory) -> frozenset[Need]:
     """Return what an arm does not have that others do. Raises InputError if it cannot be made."""
     return factory.lacks() if isinstance(factory, ArmOfSource) else frozenset()
+
+
+def _has_call(manager: object, name: str) -> bool:
+    try:
+        return callable(getattr(manager, name, None))
+    except Exception:  # Foreign code can raise anything, also where it is looked at.
+        return False
 
 
 @functools.cache

@@ -16,6 +16,8 @@ from .child import die_with_parent
 
 R = TypeVar("R")
 
+# Seconds without any result after which code from elsewhere counts as hanging.
+FOREIGN_LIMIT = 120.0
 # How long a process may take to end once its work is done.
 _SECONDS_TO_END = 5.0
 
@@ -55,7 +57,7 @@ def spread(
     pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_begin)
     what = ""
     try:
-        for own, future in [(own, pool.submit(task, *own)) for own in arguments]:
+        for own, future in [(own, pool.submit(_guarded, task, own)) for own in arguments]:
             what = f"{describe(*own)}: " if describe is not None else ""
             # Those before it have ended, so it has been running since, and not waiting its turn.
             yield _result(future, limit, f"{what}a process of {task.__name__}")
@@ -97,6 +99,17 @@ def _unheard() -> Iterator[None]:
         yield
 
 
+def _guarded(task: Callable[..., R], own: tuple[Any, ...]) -> R:
+    """Return what a task does; what it raises beyond exceptions is its own and nobody's signal."""
+    try:
+        return task(*own)
+    except Exception:
+        raise
+    except BaseException as error:
+        words = f"{task.__name__}: {type(error).__name__}: {error}"
+        raise WorkerError(words.removesuffix(": ")) from None
+
+
 def _begin() -> None:
     """Leave an interruption to the process that waits for this one, and die with it.
 
@@ -104,4 +117,5 @@ def _begin() -> None:
     """
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     die_with_parent()
-    os.dup2(os.open(os.devnull, os.O_WRONLY), 1)
+    for stream in (1, 2):
+        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -139,6 +139,7 @@ def _is_complete(run: pyperf.Run, plan: Plan) -> bool:
         len(run.values) == plan.protocol.values
         and all(_is_sane(value) and 1e-12 < value < 1e9 for value in run.values)
         and all(_is_sane(number) for number in numbers if number is not None)
+        and _is_sane(metadata.get("stepbench_verified_runs", 0))
         and metadata.keys() >= _RUN_FIELDS
         and metadata["stepbench_tokens_first"] > 0
     )

@@ -39,7 +39,7 @@ def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str 
             timeout=10,
             env=_environment(),
         )
-    except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
+    except (OSError, subprocess.SubprocessError, ValueError):
         return None
     return done.stdout.strip() if strip else done.stdout
 

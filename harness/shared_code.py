@@ -56,4 +56,4 @@ def _without_words(text: str) -> str:
 
 
 def _text(path: Path) -> str | None:
-    return path.read_text(encoding="utf-8") if path.is_file() else None
+    return path.read_text(encoding="utf-8", errors="replace") if path.is_file() else None

@@ -14,6 +14,7 @@ from pathlib import Path, PurePosixPath
 from scenarios.errors import InputError, NoBaselineError, unknown
 
 from .arms import ARMS
+from .files import read_input
 from .linking import SURFACE, belongs_to_engine, find_imports
 from .revision import ROOT, git
 
@@ -76,7 +77,7 @@ def find_source(spec: str) -> ArmSource:
     if rest and kind == "git":
         return _from_own_revision(spec, rest)
     path = _path(spec)
-    return ArmSource(spec, spec, str(path), path.read_text(encoding="utf-8"))
+    return ArmSource(spec, spec, str(path), _read(path))
 
 
 def _from_file(spec: str, path: Path) -> ArmSource:
@@ -188,11 +189,9 @@ def _nowhere() -> str:
 
 def _read(path: Path) -> str:
     try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path}: a pipe or a device, not a file")
-        return path.read_text(encoding="utf-8")
-    except (OSError, UnicodeDecodeError) as error:
-        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+        return read_input(path)
+    except FileNotFoundError as error:
+        raise InputError(f"{path}: {error.strerror}") from None
 
 
 def _path(name: str) -> Path:

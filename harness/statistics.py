@@ -64,6 +64,14 @@ def _within(angle: float, degrees: int) -> float:
     return (angle + sine * total) * 2 / math.pi if odd else sine * total
 
 
+def is_finite(value: float) -> bool:
+    """Return whether a number is a finite float; a whole number can be too large for one."""
+    try:
+        return math.isfinite(value)
+    except OverflowError:
+        return False
+
+
 def proportion(found: int, trials: int) -> Estimate:
     """Return the share of trials that found something, with its exact interval.
 

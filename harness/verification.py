@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scenarios.errors import WorkerError
+from scenarios.errors import InputError, WorkerError
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -222,7 +222,10 @@ def _named(coverage: Counter[str], beginning: str) -> dict[str, int]:
 
 
 def verify_briefly(
-    arms: Sequence[str] | Mapping[str, ArmFactory], provider: str = DEFAULT_PROVIDER
+    arms: Sequence[str] | Mapping[str, ArmFactory],
+    provider: str = DEFAULT_PROVIDER,
+    *,
+    limit: float | None = None,
 ) -> Verification | None:
     """Play a few random runs to arms that are about to be compared in speed.
 
@@ -230,6 +233,7 @@ def verify_briefly(
         arms: names of arms of this project, or arms by name; the floor among them, which is none,
             is left out.
         provider: where the stand-ins come from.
+        limit: as for ``play_briefly``.
 
     Returns:
         What was found of the others against the first; None where there are no two of them.
@@ -239,13 +243,8 @@ def verify_briefly(
     if len(makes) < 2:
         return None
     against, *others = makes
-    return play_briefly(
-        Contest({name: makes[name] for name in others}, against, makes[against], provider)
-    )
-
-
-# Seconds without any result after which code from elsewhere counts as hanging.
-FOREIGN_LIMIT = 120.0
+    contest = Contest({name: makes[name] for name in others}, against, makes[against], provider)
+    return play_briefly(contest, limit=limit)
 
 
 def play_briefly(contest: Contest, *, limit: float | None = None) -> Verification:
@@ -260,7 +259,14 @@ def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
     for index, run in enumerate(runs):
         reached: Counter[str] = Counter()
         for episode in random_run(seed, run):
-            difference, found = contest.play(episode)
+            try:
+                difference, found = contest.play(episode)
+            except InputError:
+                raise
+            except Exception as error:
+                # Not in an arm's call: an arm has changed what it was given.
+                words = f"{type(error).__name__}: {error}"
+                raise WorkerError(f"run {run}: the engine cannot go on: {words}") from error
             reached.update(found)
             if difference is not None:
                 failure = Failure(run, episode.setting, tuple(episode.operations), difference)

@@ -16,18 +16,18 @@ from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
 from harness.loading import ArmOfSource
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
+from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
-from harness.shared_code import changed_shared_code
 from harness.sources import find_source
 from harness.verdict import Kind, overall
-from harness.verification import FOREIGN_LIMIT, Contest, Verification, play_briefly
+from harness.verification import Contest, Verification, play_briefly
 from reports.equivalence import partial, render_json, render_text
 from reports.words import sentences
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
-from .foreign import origins, runnable
+from .foreign import find_sources, origins, runnable
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import (
@@ -128,9 +128,9 @@ def command(
         _refuse_options_of_timing()
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
-    first, second = ArmOfSource(find_source(a)), ArmOfSource(find_source(b))
-    for arm in (first, second):
-        arm(False)  # What cannot be imported is found before anything is measured.
+    # What cannot be imported is found before anything is measured.
+    sources = find_sources(tuple(dict.fromkeys((a, b))))
+    first, second = (ArmOfSource(sources.get(spec) or find_source(spec)) for spec in (a, b))
     scenarios = runnable(scenarios, {a: first, b: second})
     duet = Duet(
         first.source,
@@ -147,8 +147,6 @@ def command(
     for scenario in scenarios:
         # Two arms and a control at once: their kept tokens are the most of it.
         check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // 3)
-    for spec in dict.fromkeys((a, b)):
-        _warn_of_shared_code(spec)
     verification = None
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)
@@ -189,7 +187,10 @@ def _measure(
     *,
     quiet: bool,
 ) -> int:
-    """Compare cell by cell into ``results`` and ``file``; return the exit code."""
+    """Compare cell by cell into ``results`` and ``file``; return the exit code.
+
+    Where the file cannot be written any more, nothing else is measured.
+    """
     try:
         with (
             lock_cpu(duet.cpu),
@@ -202,6 +203,9 @@ def _measure(
                 write_duet(file, duet, [*results, result], metadata)
                 results.append(result)
                 progress.add(1)
+    except InputError as error:
+        say(str(error))  # What was found counts for more than where it should be kept.
+        results.append(result)
     except KeyboardInterrupt:
         kept = f"{len(results)} of {len(duet.scenarios)} cells are finished"
         say(f"interrupted; {kept}{f' and kept in {file}' if results else ''}")
@@ -213,14 +217,6 @@ def _measure(
         return FOUND
     kind = overall(result.verdict.kind for result in results)
     return {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
-
-
-def _warn_of_shared_code(spec: str) -> None:
-    """Say what an arm of a revision does not have from there."""
-    kind, _, rest = spec.partition(":")
-    changed = changed_shared_code(rest.rpartition(":")[0]) if kind == "git" else []
-    if changed:
-        say(f"{spec}: {', '.join(changed)} changed since, and is today's for both arms")
 
 
 def _count(

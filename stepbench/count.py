@@ -14,6 +14,7 @@ from harness.budget import check, check_seed, load_budget, update, write_budget
 from harness.counting import count_cells, iterations_of
 from harness.machine import available_memory
 from harness.plan import check_distinct
+from harness.processes import FOREIGN_LIMIT
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, NOTHING_TO_COMPARE
@@ -102,7 +103,11 @@ def command(
         check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory)
 
     with CountingProgress(len(scenarios), "cells", quiet=quiet) as progress:
-        works = count_cells(scenarios, factories, seed, jobs=jobs, progress=progress.add)
+        # What comes from elsewhere may end its process, or never come back.
+        limit = FOREIGN_LIMIT if any(map(is_foreign, names)) else None
+        works = count_cells(
+            scenarios, factories, seed, jobs=jobs, limit=limit, progress=progress.add
+        )
 
     # pandas, which the reports import, takes a quarter of a second.
     from reports.counts import render_finding, render_finding_json, write_work

@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 
 from harness.arms import ArmFactory, RegisteredArm, is_foreign
-from harness.loading import ArmOfSource, Need, lacks
+from harness.loading import ArmOfSource, Need, lacks, probe
 from harness.playable import missing_for
+from harness.processes import FOREIGN_LIMIT, spread
+from harness.shared_code import changed_shared_code
 from harness.sources import ArmSource, find_source
 from scenarios.errors import InputError, NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -19,12 +21,18 @@ Scenario = SteadyDecode | TraceReplay
 def find_sources(arms: Sequence[str]) -> dict[str, ArmSource]:
     """Return the source of each arm that is named by where that is, loaded once to see that it can.
 
+    In another process: what is loaded may end it, or never come back.
+
     Raises:
         InputError: there is none, or it cannot be imported.
+        WorkerError: it ends its process or hangs.
     """
     sources = {arm: find_source(arm) for arm in arms if is_foreign(arm)}
-    for source in sources.values():
-        ArmOfSource(source)(False)
+    alone = [(source,) for source in sources.values()]
+    for _ in spread(probe, alone, 1, limit=FOREIGN_LIMIT, describe=lambda source: source.spec):
+        pass
+    for arm in sources:
+        warn_of_shared_code(arm)
     return sources
 
 
@@ -78,3 +86,11 @@ def runnable(
 
 def _listed(needs: Sequence[Need]) -> str:
     return ", ".join(need.value for need in needs)
+
+
+def warn_of_shared_code(spec: str) -> None:
+    """Say what an arm of a revision of this project does not have from there."""
+    kind, _, rest = spec.partition(":")
+    changed = changed_shared_code(rest.rpartition(":")[0]) if kind == "git" else []
+    if changed:
+        say(f"{spec}: {', '.join(changed)} changed since, and is today's for all arms")

@@ -14,6 +14,7 @@ from harness.arms import check_arms, split_arms
 from harness.isolated import Event, measure
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
+from harness.processes import FOREIGN_LIMIT
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
 from harness.sources import ArmSource
 from harness.verification import verify_briefly
@@ -145,7 +146,9 @@ def command(
             cells = runnable(plan.scenarios, factories)
             plan = replace(plan, sources=digests, scenarios=cells)
         check_writable(file, force=force or resume is not None)
-        verification = None if no_verify else verify_briefly(factories, plan.provider)
+        # What comes from elsewhere may end its process, or never come back.
+        limit = FOREIGN_LIMIT if sources else None
+        verification = None if no_verify else verify_briefly(factories, plan.provider, limit=limit)
         if verification is not None and verification.failure is not None:
             render = render_json if chosen == "json" else render_text
             with unread_is_fine():

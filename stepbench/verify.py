@@ -16,8 +16,8 @@ from harness.arms import (
     check_arms,
     load_file,
 )
-from harness.processes import spread
-from harness.verification import FOREIGN_LIMIT, MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.processes import FOREIGN_LIMIT, spread
+from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
 from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 

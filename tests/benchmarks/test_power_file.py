@@ -7,7 +7,14 @@ import pytest
 
 from scenarios.errors import InputError
 
-RUN = {"machine": "abc", "budget": 10.0}
+RUN = {
+    "machine": "abc",
+    "budget": 10.0,
+    "python": "3",
+    "provider": "p",
+    "date": "d",
+    "revision": "r",
+}
 PARTS = ("one", "two")
 
 

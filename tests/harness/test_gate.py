@@ -187,3 +187,17 @@ def test_a_finding_is_one_whatever_else_there_is(
 ):
     found = outcome_of([Step("a step", one, "") for one in outcomes])
     assert (found, int(found)) == (outcome, code)
+
+
+@pytest.mark.parametrize("name", ["seconds", "threshold", "thresholds", "growth"])
+def test_a_number_that_is_too_large_for_a_float_is_refused(name: str):
+    huge = "1" + "0" * 400
+    value = f'{{ "*" = {huge} }}' if name.endswith("s") and name != "seconds" else huge
+    value = f"{{ batched = {huge} }}" if name == "growth" else value
+    with pytest.raises(InputError, match=r"^gate\.toml: "):
+        load_config(save("gate.toml", f"[gate]\n{LEAST}{name} = {value}\n"))
+
+
+def test_a_configuration_that_never_ends_is_refused():
+    with pytest.raises(InputError, match=r"^/dev/zero: a pipe or a device, not a file$"):
+        load_config(Path("/dev/zero"))

@@ -305,8 +305,8 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     monkeypatch.setattr(gate, "_LIMIT", None)
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
     monkeypatch.setattr(gate_steps, "git", timing.git)
-    monkeypatch.setattr(loading, "git", timing.git)
     monkeypatch.setattr(sources, "git", timing.git)
+    monkeypatch.setattr(shared_code, "git", timing.git)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
     return timing
