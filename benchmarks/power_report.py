@@ -22,6 +22,8 @@ from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 _RESAMPLED_GRIDS = 500
+# The load up to which nothing of weight ran beside the study.
+_QUIET = 1.5
 # How far from 1 the mean A/A ratio may lie, whichever arm is first.
 _NO_BIAS = 0.0005
 _SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
@@ -138,7 +140,23 @@ def _slowdowns(trials: Sequence[Record]) -> str:
         "In the cell v2-64x2048. The threshold is 0.5 %: a slowdown that lies on it is neither "
         "clearly beyond nor clearly within it."
     )
-    return f"{table(head, rows)}\n\n{words}" if rows else ""
+    return f"{table(head, rows)}\n\n{words}{_by_load(of(trials, '1 %'))}" if rows else ""
+
+
+def _by_load(trials: Sequence[Record]) -> str:
+    """Say whether other work on the machine cost detections of 1 %."""
+    quiet = [trial for trial in trials if trial["load"] <= _QUIET]
+    busy = [trial for trial in trials if trial["load"] > _QUIET]
+    if not quiet or not busy:
+        return ""
+    found = [
+        count(sum(cell["kind"] == Kind.SLOWER for cell in cells_of(group)), len(group))
+        for group in (quiet, busy)
+    ]
+    return (
+        f" Of the trials of 1 % that began at a load of at most {_QUIET} (the study itself is a "
+        f"load of 1), {found[0]} found it; of the others, beside other work, {found[1]}."
+    )
 
 
 def _cells(trials: Sequence[Record]) -> str:

@@ -20,6 +20,7 @@ RUN = {
     "dirty": False,
     "date": "2026-11-30T10:00:00+00:00",
     "seconds": 90.0,
+    "load": 1.0,
 }
 NAMES = [scenario.name for scenario in find_scenarios("grid")]
 
@@ -117,6 +118,19 @@ def test_each_slowdown_has_its_verdicts():
     ]
     assert last[:5] == ["5 %", "0 of 1 (0.0% to 97.5%)", "0", "1", "0"]
     assert last[6] == "2.0 s (at most 2.0)"
+
+
+def test_what_other_work_cost_is_told():
+    kinds = [(1.0, "slower"), (1.5, "slower"), (1.6, "slower"), (4.0, "inconclusive")]
+    trials = [trial("1 %", cell("v2-64x2048", kind), load=load) for load, kind in kinds]
+
+    found = section(trials, "Injected slowdowns")
+
+    assert (
+        "at a load of at most 1.5 (the study itself is a load of 1), 2 of 2 (15.8% to 100.0%) "
+        "found it; of the others, beside other work, 1 of 2 (1.3% to 98.7%)."
+    ) in found
+    assert "load" not in section(trials[:2], "Injected slowdowns")
 
 
 def test_each_cell_has_its_noise_and_what_was_found():
