@@ -51,7 +51,7 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(verify, "verify", verified)
     monkeypatch.setattr(compare, "play_briefly", verified)
     monkeypatch.setattr(compare, "_measure", lambda duet, *_, **__: names.append(duet.provider))
-    monkeypatch.setattr(speedup, "verify_briefly", lambda _arms, name: names.append(name))
+    monkeypatch.setattr(speedup, "verify_briefly", lambda _arms, name, **_: names.append(name))
     monkeypatch.setattr(speedup, "measure", lambda plan, *_: (names.append(plan.provider), [])[1])
     return names
 
