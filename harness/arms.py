@@ -135,7 +135,11 @@ def check_arms(names: Sequence[str], *, floor: bool = True, foreign: bool = True
 def create_arm(name: str, *, attention_dp: bool = False) -> SchedulerOutputManager:
     """Return a fresh instance of an arm, which has seen no request. Raises InputError."""
     check_arms([name])
-    module = importlib.import_module(_MODULES[name])
+    try:
+        module = importlib.import_module(_MODULES[name])
+    except (Exception, SystemExit) as error:  # Whoever works on it can write anything.
+        words = f"arm {name}: cannot be imported: {type(error).__name__}: {error}"
+        raise InputError(words) from error
     manager = module.KvCacheConnectorSchedulerOutputManager(
         enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp)
     )

@@ -249,7 +249,9 @@ def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
     )
     ran = copy.gate()
     assert (ran.code, outcomes(ran)) == (1, {"equivalence": "passed", "exact work": "failed"})
-    assert rows(ran)["exact work"][1] == "incremental: LookupError: too many requests"
+    assert rows(ran)["exact work"][1] == (
+        "incremental: cell v2-50x128, arm incremental, iteration 1: LookupError: too many requests"
+    )
 
 
 def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
@@ -266,7 +268,8 @@ def test_an_arm_that_cannot_be_imported_is_a_regression(copy: Copy):
     ran = copy.gate("-q")
     assert (ran.code, ran.err) == (1, "")
     assert rows(ran)["equivalence"][0] == "failed"
-    assert rows(ran)["equivalence"][1].startswith("incremental: SyntaxError: ")
+    words = "incremental: arm incremental: cannot be imported: SyntaxError: "
+    assert rows(ran)["equivalence"][1].startswith(words)
 
 
 def test_the_session_of_nox_runs_the_command_with_what_it_is_given():
