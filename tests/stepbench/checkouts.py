@@ -209,7 +209,7 @@ class Checkout:
             monkeypatch.delenv(name)
         monkeypatch.setenv("GIT_CONFIG_GLOBAL", os.devnull)
         monkeypatch.setenv("GIT_CONFIG_NOSYSTEM", "1")
-        monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent))
+        monkeypatch.setenv("GIT_CEILING_DIRECTORIES", str(folder.parent.parent))
         self.folder = folder
         folder.mkdir()
         git(folder, "init", "--quiet", "--initial-branch", "main")

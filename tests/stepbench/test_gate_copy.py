@@ -59,7 +59,7 @@ def act(copy: Copy, *lines: str) -> None:
 def test_the_copy_runs_its_own_code(copy: Copy):
     ran = copy.python("-c", "import connector.incremental as arm; print(arm.__file__)")
     assert ran.out == f"{copy.root / ARM}\n"
-    assert ROOT not in copy.root.parents
+    assert copy.root != ROOT
 
 
 def test_nothing_changed_passes_and_is_not_timed(copy: Copy):
