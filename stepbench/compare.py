@@ -151,7 +151,7 @@ def command(
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)
         # What comes from elsewhere may end its process, or never come back.
-        limit = FOREIGN_LIMIT if ":" in f"{a}{b}" else None
+        limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
         if verification.failure is not None:
             render = render_json if chosen == "json" else render_text

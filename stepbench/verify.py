@@ -95,7 +95,7 @@ def command(
     contest = Contest(arms_by_name, against, factories[against], provider)
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
         # What comes from elsewhere may end its process, or never come back.
-        limit = FOREIGN_LIMIT if any(":" in name for name in (against, *names)) else None
+        limit = FOREIGN_LIMIT if sources else None
         result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
         if as_json:
