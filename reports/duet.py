@@ -10,10 +10,9 @@ from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet
 from harness.duet_file import finite
 from harness.statistics import Estimate
 from harness.verdict import Kind, overall
-from scenarios.scenario import SteadyDecode
 
 from .formats import write_parts
-from .table import Table, cell_columns, format_time
+from .table import Table, format_time, pair_columns
 from .words import code, counted
 
 # Logarithm of a ratio beyond which arms are no longer near-equal.
@@ -82,11 +81,10 @@ def _overall(duet: Duet, results: Sequence[CellResult]) -> Kind:
 
 
 def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
-    head, texts = cell_columns([(result.scenario, *_size(result)) for result in results])
+    scenarios = [result.scenario for result in results]
+    head, texts = pair_columns(duet.a.spec, duet.b.spec, scenarios)
     columns = (
         *head,
-        duet.a.spec,
-        duet.b.spec if duet.b.spec != duet.a.spec else f"{duet.b.spec} again",
         "Ratio (95 % interval)",
         "Control",
         "Detectable",
@@ -119,13 +117,6 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
 def _is_far(result: CellResult) -> bool:
     ratio = result.verdict.ratio
     return ratio is not None and abs(math.log(ratio.value)) > _FAR
-
-
-def _size(result: CellResult) -> tuple[float, float]:
-    scenario = result.scenario
-    if isinstance(scenario, SteadyDecode):
-        return float(scenario.requests), float(scenario.tokens)
-    return float(scenario.max_batch), math.nan
 
 
 def _time(result: CellResult, arm: int) -> str:

@@ -11,7 +11,7 @@ from harness.instructions import RUNS, WARMUPS, CellCount, Valgrind, iterations_
 from scenarios.scenario import SteadyDecode
 
 from .formats import write_parts
-from .table import Table, cell_columns
+from .table import Table, pair_columns
 from .words import code, counted
 
 
@@ -65,11 +65,10 @@ def _headline(results: Sequence[CellCount]) -> str:
 
 
 def _table(duet: Duet, results: Sequence[CellCount]) -> Table:
-    head, texts = cell_columns([(result.scenario, *_size(result)) for result in results])
+    scenarios = [result.scenario for result in results]
+    head, texts = pair_columns(duet.a.spec, duet.b.spec, scenarios)
     columns = (
         *head,
-        duet.a.spec,
-        duet.b.spec if duet.b.spec != duet.a.spec else f"{duet.b.spec} again",
         "Ratio",
         "Difference",
         "Iterations",
@@ -90,13 +89,6 @@ def _figures(result: CellCount) -> tuple[str, ...]:
         f"{result.iterations}",
         "identical" if result.is_identical else "differ",
     )
-
-
-def _size(result: CellCount) -> tuple[float, float]:
-    scenario = result.scenario
-    if isinstance(scenario, SteadyDecode):
-        return float(scenario.requests), float(scenario.tokens)
-    return float(scenario.max_batch), math.nan
 
 
 def _number(value: float) -> str:

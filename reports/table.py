@@ -133,6 +133,26 @@ def cell_columns(
     return columns, rows
 
 
+def pair_columns(
+    a: str, b: str, scenarios: Sequence[SteadyDecode | TraceReplay]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings for cells and the two arms measured in them, and the cells' texts.
+
+    Args:
+        a: the first arm.
+        b: the second; the same arm again is named so.
+        scenarios: the cells. A trace shows its largest batch, and no tokens.
+    """
+    columns, rows = cell_columns([(scenario, *_size(scenario)) for scenario in scenarios])
+    return [*columns, a, b if b != a else f"{b} again"], rows
+
+
+def _size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
+    if isinstance(scenario, SteadyDecode):
+        return float(scenario.requests), float(scenario.tokens)
+    return float(scenario.max_batch), math.nan
+
+
 def format_time(seconds: float) -> str:
     """Return a time with three digits, in ms or, below a tenth of one, in us."""
     if seconds < 1e-4:
