@@ -220,9 +220,11 @@ def _positions(trials: Sequence[Record]) -> str:
     first = [flag for cell in cells for flag in cell["imported_first"]]
     groups = {
         "all: B against A, named second": effects,
-        "A imported before B": list(itertools.compress(effects, first)),
-        "B imported before A": list(itertools.compress(effects, [not flag for flag in first])),
-        "the control against A": [value for cell in cells for value in cell["controls"]],
+        "A imported first": list(itertools.compress(effects, first)),
+        "B imported first": list(itertools.compress(effects, [not flag for flag in first])),
+        "the second copies against the first": [
+            value for cell in cells for value in cell["controls"]
+        ],
     }
     rows = []
     for name, values in groups.items():
@@ -295,7 +297,7 @@ def _draw_cell(
         nonlocal drawn
         drawn += 1
         effect, control, share = rng.choice(seen)
-        return Process(effect + shift, control, share, (1.0, 1.0, 1.0))
+        return Process(effect + shift, control, share, (1.0, 1.0))
 
     return compare_cell(duet, scenario, draw=draw, clock=lambda: drawn * cost).verdict.kind
 

@@ -185,8 +185,8 @@ def _kept(cell: Mapping[str, Any]) -> Record:
         "effects": [_short(process["effect"]) for process in processes],
         "controls": [_short(process["control"]) for process in processes],
         "cpu_shares": [round(process["cpu_share"], 3) for process in processes],
-        # Whether the first arm was imported before the second.
-        "imported_first": [order.index(0) < order.index(1) for order in cell["imports"]],
+        # Whether a copy of the first arm, 0 or 2, was imported before all others.
+        "imported_first": [order[0] % 2 == 0 for order in cell["imports"]],
         "by_place": [
             _by_place(samples, orders)
             for samples, orders in zip(cell["samples"], cell["orders"], strict=True)
@@ -199,7 +199,7 @@ def _by_place(
 ) -> list[float | None]:
     """Return the median log ratio of the iterations in which the first arm ran before the second.
 
-    And that of the others; None where there are none.
+    And that of the others; None where there are none. Of the first copy of either.
     """
     found: tuple[list[float], list[float]] = ([], [])
     for a, b, order in zip(samples[0], samples[1], orders, strict=True):

@@ -1,14 +1,16 @@
 """The duet: two near-equal arms on the same workload state, and a control that says how noisy.
 
 The unit of inference is the process. Each has its own hash seed, input seed, import order and order
-of the arms in each iteration, and gives one number: the median over its iterations of the log ratio
-of the second arm to the first, and to the control, which is the first arm once more; the mean of
-the two. Both copies say the same of the second arm, and where they happen to lie in memory, which
-is most of what tells processes apart, weighs half.
+of the arms in each iteration. It loads either arm twice, as modules of their own, and runs all four
+in every iteration. Its effect is the mean of the median log ratios of each copy of the second arm
+to each of the first: where a copy happens to lie in memory, and what disturbs a single call, weighs
+half. Its control is what the second copies differ by from the first ones, of the same samples: that
+is as noisy as the effect, and the code is the same.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import statistics
@@ -25,6 +27,8 @@ from .child import hash_seed, run_child
 from .sources import ArmSource
 from .verdict import NOT_MEASURED, Kind, Process, Rule, Verdict, judge, settle
 
+# Of both arms together, in each process.
+COPIES = 4
 WARMUPS = 10
 MOST_ITERATIONS = 150
 _LEAST_ITERATIONS = 30
@@ -48,7 +52,7 @@ class Duet:
     """What is compared.
 
     Attributes:
-        a, b: the arms; the control is a second copy of ``a``.
+        a, b: the arms.
         scenarios: the cells.
         threshold: how much slower or faster matters, as a fraction.
         seconds: time budget of a cell. A verdict needs a few processes, whatever the budget.
@@ -83,10 +87,10 @@ class CellResult:
     Attributes:
         scenario: the cell.
         verdict: the verdict.
-        samples: for each process the seconds of each iteration, of both arms and the control:
-            ``[process][arm][iteration]``.
-        imports: for each process the arms in the order in which they were imported.
-        orders: for each process and iteration the arms in the order in which they ran.
+        samples: for each process the seconds of each iteration, of both arms and then of their
+            second copies: ``[process][copy][iteration]``.
+        imports: for each process the copies in the order in which they were imported.
+        orders: for each process and iteration the copies in the order in which they ran.
         first: the processes that the verdict rests on.
         second: those that repeated a difference; empty where none was seen.
         failure: why a worker gave no result; None if all did.
@@ -185,7 +189,7 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
     """Run the cell's next process, keep its samples, and return what it says."""
     number = len(result.samples)
     job = {
-        "sources": [asdict(source) for source in (duet.a, duet.b, duet.a)],
+        "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
         "scenario": scenario.to_dict(),
         "seed": f"{duet.seed}-{scenario.name}-{number}",
         "cpu": duet.cpu,
@@ -215,8 +219,8 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
 
 
 def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
-    """Raise ValueError unless each is an order of two arms and a control."""
-    if any(sorted(order) != [0, 1, 2] for order in (imports, *orders)):
+    """Raise ValueError unless each is an order of all copies."""
+    if any(sorted(order) != list(range(COPIES)) for order in (imports, *orders)):
         raise ValueError("the orders are none")
 
 
@@ -224,24 +228,26 @@ def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
     """Return what one process says.
 
     Args:
-        seconds: of each iteration, of the first arm, the second and the control.
+        seconds: of each iteration, of the first arm, the second, and the second copy of either.
         cpu_share: CPU time over wall time.
 
     Raises:
         ValueError: the samples are no positive numbers, or not as many for each arm.
     """
-    first, second, control = seconds
-    if not all(0 < sample < _LONGEST_SAMPLE for sample in (*first, *second, *control)):
+    a, b, a_again, b_again = seconds
+    if not all(0 < sample < _LONGEST_SAMPLE for copy in seconds for sample in copy):
         raise ValueError("a sample is no time")
     if not math.isfinite(cpu_share):
         raise ValueError("the share of the core is no number")
     return Process(
-        (_median_log_ratio(second, first) + _median_log_ratio(second, control)) / 2,
-        _median_log_ratio(control, first),
+        statistics.fmean(
+            _log_ratio(*pair) for pair in itertools.product((b, b_again), (a, a_again))
+        ),
+        statistics.fmean((_log_ratio(a_again, a), _log_ratio(b_again, b))),
         cpu_share,
-        (statistics.median(first), statistics.median(second), statistics.median(control)),
+        (statistics.median(a + a_again), statistics.median(b + b_again)),
     )
 
 
-def _median_log_ratio(above: list[float], below: list[float]) -> float:
-    return statistics.median(math.log(a / b) for a, b in zip(above, below, strict=True))
+def _log_ratio(above: list[float], below: list[float]) -> float:
+    return statistics.median(math.log(x / y) for x, y in zip(above, below, strict=True))

@@ -12,7 +12,7 @@ from typing import Any
 from .duet import CellResult, Duet
 from .files import write_atomically
 
-FORMAT = 2
+FORMAT = 3
 
 
 def write_duet(
@@ -61,9 +61,9 @@ def cell_document(result: CellResult) -> dict[str, Any]:
         "verdict": finite(asdict(result.verdict)),
         "first_run": [asdict(process) for process in result.first],
         "second_run": [asdict(process) for process in result.second],
-        # [process][first arm, second arm, control][iteration], in seconds.
+        # [process][first arm, second arm, the second copy of either][iteration], in seconds.
         "samples": result.samples,
-        # Arms by their index, in the order in which they were imported and ran:
+        # Copies by their index, in the order in which they were imported and ran:
         # [process][place] and [process][iteration][place].
         "imports": result.imports,
         "orders": result.orders,

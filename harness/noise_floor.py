@@ -31,7 +31,7 @@ class Noise:
     Attributes:
         processes: how many there were.
         effect: standard deviation of their log ratios of the second arm to the first.
-        control: the same of the control to the first arm.
+        control: the same of the second copies to the first.
         seconds: what a process took, with its start.
         verdict: what a duet says of all of them; on a quiet machine, no difference.
     """

@@ -37,17 +37,16 @@ class Process:
     """What one process says.
 
     Attributes:
-        effect: median log ratio of the second arm to the first and to the control, the mean of
-            the two.
-        control: median log ratio of the control, a copy of the first arm, to the first.
+        effect: log ratio of the second arm to the first.
+        control: log ratio of second copies of both arms to the first copies.
         cpu_share: CPU time over wall time while it measured, at most about 1.
-        seconds: median time of an iteration of each arm and of the control, in seconds.
+        seconds: median time of an iteration of either arm, in seconds.
     """
 
     effect: float
     control: float
     cpu_share: float
-    seconds: tuple[float, float, float]
+    seconds: tuple[float, float]
 
 
 @dataclass(frozen=True)
@@ -143,7 +142,9 @@ def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) 
             f"beyond the threshold of {rule.threshold:.2%}, but not as surely as "
             f"{rule.comparisons} comparisons together ask for"
         )
-    return f"the control reaches as far: {math.expm1(floor):.2%} from its own copy"
+    return (
+        f"the control reaches as far: two copies of the same code differ by {math.expm1(floor):.2%}"
+    )
 
 
 def settle(first: Verdict, second: Verdict) -> Verdict:
@@ -178,7 +179,7 @@ def _doubt(processes: Sequence[Process], control: float, threshold: float) -> st
     if share < _LEAST_CPU_SHARE:
         return f"busy core: the measuring processes got {share:.0%} of it"
     if abs(control) > threshold:
-        return f"the control differs from its own copy by {abs(math.expm1(control)):.2%}"
+        return f"the control: two copies of the same code differ by {abs(math.expm1(control)):.2%}"
     drift = _drift([process.effect for process in processes])
     if abs(drift) > threshold:
         return f"drift: the second half of the processes differs by {abs(math.expm1(drift)):.2%}"

@@ -146,19 +146,20 @@ def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, objec
         )
     took = max((result.took for result in results), default=0.0)
     return (
-        f"Both arms and a control, a second copy of {code(duet.a.spec)}, ran side by side on the "
+        "Both arms, and a second copy of each as a control, ran side by side on the "
         "same workload in each of the processes, in random order: "
         f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
         f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
-        "to each of the two copies, and their mean; intervals are over processes. Slower or "
+        "of each copy of the one to each of the other, and their mean; intervals are over "
+        "processes. Slower or "
         f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, at 95 %"
         f"{_together(duet.rule.comparisons)}, and again in fresh processes, whose figures are then "
         "shown. No difference means: wholly within it, at 99 %. A cell ends when that is clear, "
         "and the intervals are those of that moment. Detectable is about the smallest slowdown "
         "that as many processes would find, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches. Control is how far the interval of the two copies of the same code reaches "
-        "from 1. "
+        "their caches. Control is how far the interval of the second copies against the first "
+        "reaches from 1. "
         f"{advice}{metadata['where']} Seed {duet.seed}. "
         f"Repeat with {code(str(metadata['command']))}."
     )

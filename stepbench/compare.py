@@ -10,7 +10,7 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
+from harness.duet import COPIES, MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
 from harness.duet_file import write_duet
 from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
 from harness.loading import ArmOfSource
@@ -99,10 +99,11 @@ def command(
 ) -> int:
     """Compare two near-equal arms and give a verdict.
 
-    Both arms and a control, a second copy of A, run side by side on the same workload, in fresh
-    processes until the verdict is clear or the time is over. B is slower or faster only if that is
-    clear beyond the threshold and beyond what the control shows, and again when it is repeated. An
-    arm is a name, trtllm:CHECKOUT[@REVISION] or another of what stepbench list names.
+    Both arms, and a second copy of each as a control, run side by side on the same workload, in
+    fresh processes until the verdict is clear or the time is over. B is slower or faster only if
+    that is clear beyond the threshold and beyond what the copies of the same code differ by, and
+    again when it is repeated. An arm is a name, trtllm:CHECKOUT[@REVISION] or another of what
+    stepbench list names.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
@@ -145,8 +146,8 @@ def command(
     )
     memory = available_memory()
     for scenario in scenarios:
-        # Two arms and a control at once: their kept tokens are the most of it.
-        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // 3)
+        # All copies at once: their kept tokens are the most of it.
+        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // COPIES)
     verification = None
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)

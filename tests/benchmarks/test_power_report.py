@@ -221,9 +221,9 @@ def test_positions_are_told_apart():
 
     assert found[:4] == [
         ["all: B against A, named second", "72", "1.00000 (0.99976 to 1.00024)", "yes"],
-        ["A imported before B", "36", "0.99900 (0.99900 to 0.99900)", "no"],
-        ["B imported before A", "36", "1.00100 (1.00100 to 1.00100)", "no"],
-        ["the control against A", "72", "1.00000 (0.99988 to 1.00012)", "yes"],
+        ["A imported first", "36", "0.99900 (0.99900 to 0.99900)", "no"],
+        ["B imported first", "36", "1.00100 (1.00100 to 1.00100)", "no"],
+        ["the second copies against the first", "72", "1.00000 (0.99988 to 1.00012)", "yes"],
     ]
     places = [row for row in found if row[0] == NAMES[0]]
     assert places == [

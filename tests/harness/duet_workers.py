@@ -36,8 +36,9 @@ class Workers:
         self._now += self.seconds
         self.calls.append((what, list(command), seed, text, timeout))
         effect, control, share = next(self.draws)
-        samples = [[2e-3], [2e-3 * math.exp(effect)], [2e-3 * math.exp(control)]]
-        order = [2, 0, 1]
+        logs = (0.0, effect, control, effect + control)
+        samples = [[2e-3 * math.exp(log)] for log in logs]
+        order = [2, 0, 3, 1]
         return json.dumps(
             {"seconds": samples, "cpu_share": share, "imports": order, "orders": [order]}
         )

@@ -43,18 +43,27 @@ def sizes(result: CellResult) -> tuple[int, int, int]:
 
 
 def test_what_one_process_says():
-    found = summarise([[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [1.0, 8.0, 8.0]], 0.75)
+    samples = [[1.0, 2.0, 4.0], [2.0, 2.0, 2.0], [1.0, 8.0, 8.0], [1.0, 1.0, 16.0]]
+    found = summarise(samples, 0.75)
 
-    # Of the same iterations, not of the medians: 2, 1, 1/2 to the first arm; 2, 1/4, 1/4 to the
-    # control, which is 1, 4, 2 to the first arm.
-    effect = pytest.approx(math.log(1 / 4) / 2)
-    assert found == Process(effect, pytest.approx(math.log(2)), 0.75, (2.0, 2.0, 8.0))
+    # Of the same iterations, not of the medians. The second arm: 2, 1, 1/2 to the first one and
+    # 2, 1/4, 1/4 to its copy; the copy of the second: 1, 1/2, 4 and 1, 1/8, 2.
+    effect = pytest.approx(math.log(1 * 1 / 4 * 1 * 1) / 4)
+    # The copies: 1, 4, 2 and 1/2, 1/2, 8.
+    control = pytest.approx(math.log(2 * 1 / 2) / 2)
+    assert found == Process(effect, control, 0.75, (3.0, 2.0))
 
 
-def test_a_control_that_is_off_counts_half():
-    found = summarise([[1.0], [1.0], [math.exp(0.01)]], 1.0)
+@pytest.mark.parametrize(
+    ("off", "effect", "control"),
+    [(0, -0.005, -0.005), (1, 0.005, -0.005), (2, -0.005, 0.005), (3, 0.005, 0.005)],
+)
+def test_a_copy_that_is_off_counts_half(off: int, effect: float, control: float):
+    samples = [[math.exp(0.01 * (copy == off))] for copy in range(4)]
 
-    assert (found.effect, found.control) == (pytest.approx(-0.005), pytest.approx(0.01))
+    found = summarise(samples, 1.0)
+
+    assert (found.effect, found.control) == (pytest.approx(effect), pytest.approx(control))
 
 
 @pytest.mark.parametrize(("effect", "kind"), [(0.0, Kind.NO_DIFFERENCE), (0.02, Kind.SLOWER)])
@@ -180,7 +189,7 @@ def test_what_a_worker_is_told(workers: Workers):
     compare_cell(Duet(A, B, (CELL,), cpu=3, provider="nanobind"), CELL)
 
     job = workers.jobs()[0]
-    assert [source["spec"] for source in job.pop("sources")] == ["one", "two", "one"]
+    assert [source["spec"] for source in job.pop("sources")] == ["one", "two", "one", "two"]
     assert job == {
         "scenario": json.loads(json.dumps(CELL.to_dict())),
         "seed": "0-v2-2x64-0",
@@ -210,11 +219,12 @@ def test_all_samples_are_kept_in_order(workers: Workers):
 
     result = compare_cell(Duet(A, B, (CELL,)), CELL)
 
-    found = [[arm[0] for arm in process] for process in result.samples[:3]]
-    assert found == [[2e-3, pytest.approx(2e-3 * math.exp(x)), 2e-3] for x in (1e-3, 2e-3, 3e-3)]
+    found = [[copy[0] for copy in process] for process in result.samples[:3]]
+    expected = [[2e-3, pytest.approx(2e-3 * math.exp(x))] * 2 for x in (1e-3, 2e-3, 3e-3)]
+    assert found == expected
     assert [process.effect for process in result.first[:3]] == pytest.approx([1e-3, 2e-3, 3e-3])
-    assert result.imports[:2] == [[2, 0, 1], [2, 0, 1]]
-    assert result.orders[:2] == [[[2, 0, 1]], [[2, 0, 1]]]
+    assert result.imports[:2] == [[2, 0, 3, 1]] * 2
+    assert result.orders[:2] == [[[2, 0, 3, 1]]] * 2
 
 
 @pytest.mark.parametrize(

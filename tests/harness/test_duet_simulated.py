@@ -16,23 +16,23 @@ from scenarios.scenario import SteadyDecode
 
 from .duet_workers import A, B, Draws, Workers
 
-# How much processes differ: standard deviation of the log ratio of two arms.
+# How much processes differ: standard deviation of the log ratio of two copies.
 NOISE = 0.0036
 
 
 def drawn(seed: int, effect: float, *, heavy: float) -> Draws:
     """Processes whose log ratios vary by ``NOISE``.
 
-    The arms are loaded and placed anew in each: the log time of each varies by itself, so that
-    effect and control share what the first arm has. A share ``heavy`` of the processes has one of
-    the three 2 % off.
+    The copies are loaded and placed anew in each: the log time of each varies by itself. A share
+    ``heavy`` of the processes has one of the four 2 % off.
     """
     rng = random.Random(seed)
     while True:
-        times = [rng.gauss(0, NOISE / math.sqrt(2)) for _ in range(3)]
+        times = [rng.gauss(0, NOISE / math.sqrt(2)) for _ in range(4)]
         if rng.random() < heavy:
-            times[rng.randrange(3)] += rng.choice([-0.02, 0.02])
-        yield effect + times[1] - times[0], times[2] - times[0], 1.0
+            times[rng.randrange(4)] += rng.choice([-0.02, 0.02])
+        a, b, a_again, b_again = times
+        yield effect + (b + b_again - a - a_again) / 2, (a_again + b_again - a - b) / 2, 1.0
 
 
 Simulate = Callable[..., Counter[Kind]]

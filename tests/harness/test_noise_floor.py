@@ -26,7 +26,7 @@ from .duet_workers import A
 
 
 def process(effect: float, control: float = 0.0, share: float = 1.0) -> Process:
-    return Process(effect, control, share, (1e-3, 1e-3, 1e-3))
+    return Process(effect, control, share, (1e-3, 1e-3))
 
 
 def result(*processes: Process, took: float = 3.0) -> CellResult:

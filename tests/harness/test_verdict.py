@@ -212,7 +212,7 @@ def test_a_control_that_is_off(control: float, told: str, effect: float):
     found = judge(processes([effect] * 4, [control] * 4), Rule())
 
     assert found.kind == Kind.INCONCLUSIVE
-    assert found.reason == f"the control differs from its own copy by {told}"
+    assert found.reason == f"the control: two copies of the same code differ by {told}"
 
 
 def test_a_control_that_is_off_by_less_than_the_threshold():
@@ -254,7 +254,7 @@ def test_of_several_doubts_the_first_that_would_explain_the_others_is_told():
     drift_alone = judge(processes(effects), Rule())
 
     reasons = [found.reason.split()[:2] for found in (everything, without_load, drift_alone)]
-    assert reasons == [["busy", "core:"], ["the", "control"], ["drift:", "the"]]
+    assert reasons == [["busy", "core:"], ["the", "control:"], ["drift:", "the"]]
 
 
 def test_detectable_is_limit_and_interval_and_what_makes_sure_of_it():

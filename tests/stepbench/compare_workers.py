@@ -48,9 +48,9 @@ class Workers:
             raise self.errors[cell]
         self.jobs.append(json.loads(text))
         second = 2e-3 * math.exp(self.effects.get(cell, 0.0))
-        samples = [[2e-3] * 2, [second] * 2, [2e-3] * 2]
+        samples = [[2e-3] * 2, [second] * 2] * 2
         found = {"seconds": samples, "cpu_share": self.shares.get(cell, 1.0)}
-        return json.dumps({**found, "imports": [0, 1, 2], "orders": [[0, 1, 2]] * 2})
+        return json.dumps({**found, "imports": [0, 1, 2, 3], "orders": [[0, 1, 2, 3]] * 2})
 
     def cells(self) -> list[str]:
         """The cells in the order in which they were run, each with its number of processes."""
