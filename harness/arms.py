@@ -13,7 +13,7 @@ from typing import Protocol, cast
 
 from connector.data import SchedulerOutput
 from connector.interfaces import LlmRequest
-from scenarios.errors import InputError, unknown
+from scenarios.errors import InputError, described, unknown
 from scenarios.selection import split
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.kv_cache_v1 import KVCacheManager
@@ -138,7 +138,7 @@ def create_arm(name: str, *, attention_dp: bool = False) -> SchedulerOutputManag
     try:
         module = importlib.import_module(_MODULES[name])
     except (Exception, SystemExit) as error:  # Whoever works on it can write anything.
-        words = f"arm {name}: cannot be imported: {type(error).__name__}: {error}"
+        words = f"arm {name}: cannot be imported: {described(error)}"
         raise InputError(words) from error
     manager = module.KvCacheConnectorSchedulerOutputManager(
         enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp)

@@ -14,7 +14,7 @@ from types import CodeType
 
 import stubs
 from connector.data import SchedulerOutput
-from scenarios.errors import ArmError
+from scenarios.errors import ArmError, described
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import (
     SteadyDecodeWorkload,
@@ -134,7 +134,7 @@ def count_work(
             try:
                 crossings, bytecodes, output = _counted_call(built[work.arm], workload)
             except Exception as error:
-                words = f"{type(error).__name__}: {error}"
+                words = described(error)
                 where = f"cell {scenario.name}, arm {work.arm}, iteration {iteration + 1}"
                 raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
             if iteration:

@@ -15,6 +15,7 @@ import sys
 from collections.abc import Callable
 from typing import Any, NoReturn, TextIO
 
+from scenarios.errors import described
 from scenarios.scenario import from_dict
 from scenarios.workload import SteadyDecodeWorkload, TraceReplayWorkload, create_workload
 
@@ -142,7 +143,7 @@ def _run(name: str, task: Callable[..., None], *arguments: object) -> NoReturn:
     try:
         task(*arguments)
     except BaseException as error:
-        words = " ".join(f"{name}: {type(error).__name__}: {error}".split())
+        words = " ".join(f"{name}: {described(error)}".split())
         print(words, file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)

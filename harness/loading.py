@@ -14,11 +14,11 @@ from enum import StrEnum
 from types import ModuleType
 from typing import Any, cast
 
-from scenarios.errors import InputError
+from scenarios.errors import InputError, described
 
-from .arms import ARMS, ArmFactory, RegisteredArm, SchedulerOutputManager, rank
+from .arms import ArmFactory, SchedulerOutputManager, rank
 from .linking import link
-from .sources import ArmSource, find_source
+from .sources import ArmSource
 
 CLASS = "KvCacheConnectorSchedulerOutputManager"
 _BUILD = "build_scheduler_output"
@@ -63,9 +63,7 @@ def load_apart(source: ArmSource, alias: str) -> ModuleType:
             exec(code, module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         del sys.modules[alias]
-        raise InputError(
-            f"{source.spec}: cannot be imported: {type(error).__name__}: {error}"
-        ) from error
+        raise InputError(f"{source.spec}: cannot be imported: {described(error)}") from error
     if not hasattr(module, CLASS):
         del sys.modules[alias]
         raise InputError(f"{source.spec}: has no class {CLASS}")
@@ -87,9 +85,7 @@ def create(module: ModuleType, source: ArmSource, attention_dp: bool) -> Schedul
         taken = inspect.signature(made).parameters
         manager = made(**{name: value for name, value in offered.items() if name in taken})
     except (Exception, SystemExit) as error:
-        raise InputError(
-            f"{source.spec}: cannot be made: {type(error).__name__}: {error}"
-        ) from error
+        raise InputError(f"{source.spec}: cannot be made: {described(error)}") from error
     if not source.is_linked:
         return cast(SchedulerOutputManager, manager)
     if not callable(getattr(manager, _BUILD, None)):
@@ -184,11 +180,6 @@ class ArmOfSource:
     def lacks(self) -> frozenset[Need]:
         """Return what this revision does not have. Raises as a call does."""
         return _lacks(self.source)
-
-
-def arm_factory(spec: str) -> ArmFactory:
-    """Return what makes instances of the arm that a user names. Raises as ``find_source``."""
-    return RegisteredArm(spec) if spec in ARMS else ArmOfSource(find_source(spec))
 
 
 def probe(source: ArmSource) -> frozenset[Need]:

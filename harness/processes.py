@@ -10,7 +10,7 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scenarios.errors import WorkerError
+from scenarios.errors import WorkerError, described
 
 from .child import die_with_parent
 
@@ -74,6 +74,37 @@ def spread(
         _end(pool)
 
 
+@contextlib.contextmanager
+def aside(
+    task: Callable[..., R], first: tuple[Any, ...]
+) -> Iterator[Callable[[Sequence[tuple[Any, ...]]], list[R]]]:
+    """Have another process call a task, and yield what hands it the calls that matter.
+
+    What takes long to import is imported there, while this process does something else.
+
+    Args:
+        task: a function of a module.
+        first: positional arguments of a call that is made at once, for what it imports.
+
+    Raises:
+        WorkerError: the process died.
+    """
+    context = multiprocessing.get_context("spawn")
+    with concurrent.futures.ProcessPoolExecutor(1, context, initializer=_begin) as pool:
+        pool.submit(task, *first)
+
+        def call(arguments: Sequence[tuple[Any, ...]]) -> list[R]:
+            return [future.result() for future in [pool.submit(task, *own) for own in arguments]]
+
+        try:
+            yield call
+        except BrokenProcessPool:
+            raise WorkerError(f"a process of {task.__name__} was killed or died") from None
+        finally:
+            for process in list((pool._processes or {}).values()):
+                process.kill()  # Whatever it still imports is of no use.
+
+
 def _result(future: concurrent.futures.Future[R], limit: float | None, who: str) -> R:
     concurrent.futures.wait([future], timeout=limit)
     if not future.done():
@@ -106,7 +137,7 @@ def _guarded(task: Callable[..., R], own: tuple[Any, ...]) -> R:
     except Exception:
         raise
     except BaseException as error:
-        words = f"{task.__name__}: {type(error).__name__}: {error}"
+        words = f"{task.__name__}: {described(error)}"
         raise WorkerError(words.removesuffix(": ")) from None
 
 

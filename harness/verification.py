@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError, WorkerError, described
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -265,7 +265,7 @@ def play_runs(contest: Contest, runs: Sequence[int], seed: int) -> Tally:
                 raise
             except Exception as error:
                 # Not in an arm's call: an arm has changed what it was given.
-                words = f"{type(error).__name__}: {error}"
+                words = described(error)
                 raise WorkerError(f"run {run}: the engine cannot go on: {words}") from error
             reached.update(found)
             if difference is not None:

@@ -35,3 +35,8 @@ def unknown(kind: str, name: str, known: Iterable[str]) -> InputError:
     nearest = difflib.get_close_matches(name, known, n=1)
     hint = f"did you mean {nearest[0]!r}?" if nearest else f"known: {', '.join(known)}"
     return InputError(f"unknown {kind} {name!r}: {hint}")
+
+
+def described(error: BaseException) -> str:
+    """Return the kind of an exception and what it says, as the last line of a traceback does."""
+    return f"{type(error).__name__}: {error}"

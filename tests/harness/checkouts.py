@@ -2,7 +2,8 @@
 
 from pathlib import Path
 
-from harness.loading import ArmOfSource, arm_factory
+from harness.loading import ArmOfSource
+from harness.sources import find_source
 from scenarios.operations import Operation, Setting
 from stubs.kv_cache_v2 import LayerGroup
 
@@ -38,9 +39,7 @@ class Checkout:
         return self._arm(f"trtllm:{self.root}")
 
     def _arm(self, spec: str) -> ArmOfSource:
-        found = arm_factory(spec)
-        assert isinstance(found, ArmOfSource)
-        return found
+        return ArmOfSource(find_source(spec))
 
 
 def everything(folder: Path) -> dict[str, bytes]:

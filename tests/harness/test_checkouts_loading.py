@@ -218,10 +218,11 @@ def test_real_modules_stay_as_they_are(engine: Checkout, monkeypatch: pytest.Mon
 
 PROCESS = """\
 import sys
-from harness.loading import arm_factory
+from harness.loading import ArmOfSource
+from harness.sources import find_source
 from harness.verification import Contest, verify
 
-arms = [arm_factory(spec) for spec in sys.argv[1:]]
+arms = [ArmOfSource(find_source(spec)) for spec in sys.argv[1:]]
 assert verify(Contest({"arm": arms[0]}, "base", arms[1]), range(1), 0).failure is None
 roots = {name.partition(".")[0] for name in sys.modules}
 assert not roots & {"torch", "tensorrt_llm", "pydantic", "mooncake", "nvtx"}, roots

@@ -5,8 +5,9 @@ from pathlib import Path
 import pytest
 
 from harness.arms import REFERENCE, ArmFromFile, RegisteredArm, SchedulerOutputManager
-from harness.loading import arm_factory
+from harness.loading import ArmOfSource
 from harness.processes import spread
+from harness.sources import find_source
 from harness.verification import (
     INGREDIENTS,
     Contest,
@@ -168,7 +169,7 @@ def test_a_failure_is_told_with_all_that_is_needed_to_repeat_it():
 
 
 def test_an_arm_that_never_comes_back_is_no_harm_where_there_is_a_limit():
-    hang = arm_factory(f"file:{FILE.parent / 'subjects' / 'hang.py'}")
+    hang = ArmOfSource(find_source(f"file:{FILE.parent / 'subjects' / 'hang.py'}"))
     contest = Contest({"hang": hang}, REFERENCE, RegisteredArm(REFERENCE))
     words = r"^runs 0 to 3: a process of play_runs hung: no result in 3 s$"
     with pytest.raises(WorkerError, match=words):
