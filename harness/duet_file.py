@@ -5,14 +5,39 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import asdict
+from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from .duet import CellResult, Duet
-from .files import write_atomically
+from scenarios.errors import InputError
+from scenarios.scenario import from_dict
 
+from .documents import DAMAGED, check_format, damaged, number
+from .duet import COPIES, CellResult, Duet
+from .files import write_atomically
+from .sources import ArmSource
+from .statistics import Estimate
+from .verdict import Kind, Process, Verdict
+
+DUET = "stepbench_duet_format"
 FORMAT = 3
+
+
+@dataclass(frozen=True)
+class DuetFile:
+    """What ``stepbench compare`` kept.
+
+    Attributes:
+        path: where it was read.
+        duet: what was compared.
+        results: the cells that were finished.
+        metadata: what names the machine, the code and the command.
+    """
+
+    path: Path
+    duet: Duet
+    results: tuple[CellResult, ...]
+    metadata: Mapping[str, Any]
 
 
 def write_duet(
@@ -30,7 +55,7 @@ def write_duet(
         InputError: the file cannot be written.
     """
     document = {
-        "stepbench_duet_format": FORMAT,
+        DUET: FORMAT,
         "metadata": dict(metadata),
         "a": asdict(duet.a),
         "b": asdict(duet.b),
@@ -41,6 +66,7 @@ def write_duet(
         "cpu": duet.cpu,
         "provider": duet.provider,
         "gc": duet.gc,
+        "scenarios": [scenario.to_dict() for scenario in duet.scenarios],
         "cells": [cell_document(result) for result in results],
     }
     write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))
@@ -70,3 +96,71 @@ def cell_document(result: CellResult) -> dict[str, Any]:
         "failure": result.failure,
         "took": result.took,
     }
+
+
+def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
+    """Return what a document of ``write_duet`` holds.
+
+    Raises:
+        InputError: it is damaged, or of another version.
+    """
+    check_format(path, document, DUET, FORMAT)
+    try:
+        duet = Duet(
+            ArmSource(**document["a"]),
+            ArmSource(**document["b"]),
+            tuple(map(from_dict, document["scenarios"])),
+            number(document["threshold"]),
+            number(document["seconds"]),
+            document["seed"],
+            document["cpu"],
+            document["provider"],
+            document["comparisons"],
+            document["gc"],
+        )
+        results = tuple(map(_cell, document["cells"]))
+        metadata = document["metadata"]
+        is_whole = bool(results) and isinstance(metadata["where"], str)
+    except DAMAGED as error:
+        raise damaged(path, error) from None
+    if not is_whole:
+        raise InputError(f"{path}: damaged: it holds no cell, or not where it was measured")
+    return DuetFile(path, duet, results, metadata)
+
+
+def _cell(record: Mapping[str, Any]) -> CellResult:
+    samples = record["samples"]
+    if any(len(process) != COPIES for process in samples):
+        raise ValueError("a process without the samples of all copies")
+    return CellResult(
+        from_dict(record["scenario"]),
+        _verdict(record["verdict"]),
+        [[list(map(number, copy)) for copy in process] for process in samples],
+        record["imports"],
+        record["orders"],
+        list(map(_process, record["first_run"])),
+        list(map(_process, record["second_run"])),
+        record["failure"],
+        number(record["took"]),
+    )
+
+
+def _verdict(record: Mapping[str, Any]) -> Verdict:
+    ratio, floor, detectable = record["ratio"], record["floor"], record["detectable"]
+    return Verdict(
+        Kind(record["kind"]),
+        record["reason"],
+        None if ratio is None else Estimate(*(number(ratio[name]) for name in _ESTIMATE)),
+        math.nan if floor is None else number(floor),
+        math.nan if detectable is None else number(detectable),
+    )
+
+
+_ESTIMATE = ("value", "low", "high")
+
+
+def _process(record: Mapping[str, Any]) -> Process:
+    a, b = map(number, record["seconds"])
+    return Process(
+        number(record["effect"]), number(record["control"]), number(record["cpu_share"]), (a, b)
+    )

@@ -5,17 +5,18 @@ import os
 import tempfile
 from collections.abc import Callable
 from pathlib import Path
-from typing import IO
+from typing import IO, Any
 
 from scenarios.errors import InputError
 
 
-def write_atomically(path: Path, write: Callable[[IO[str]], object]) -> None:
+def write_atomically(path: Path, write: Callable[[IO[Any]], object], mode: str = "w") -> None:
     """Write a file so that ``path`` holds the old or the new one, whatever happens.
 
     Args:
         path: the file.
         write: writes what the file shall hold to an open one.
+        mode: how that is opened: ``w`` for text, ``wb`` for bytes.
 
     Raises:
         InputError: the file cannot be written.
@@ -23,7 +24,11 @@ def write_atomically(path: Path, write: Callable[[IO[str]], object]) -> None:
     temporary = None
     try:
         with tempfile.NamedTemporaryFile(
-            "w", dir=path.parent, prefix=f".{path.name}.", delete=False, encoding="utf-8"
+            mode,
+            dir=path.parent,
+            prefix=f".{path.name}.",
+            delete=False,
+            encoding=None if "b" in mode else "utf-8",
         ) as file:
             temporary = Path(file.name)
             write(file)
@@ -55,5 +60,7 @@ def read_input(path: Path) -> str:
         return path.read_text(encoding="utf-8")
     except FileNotFoundError:
         raise
-    except (OSError, ValueError) as error:  # Not text, or a name that no file can have.
+    except UnicodeDecodeError:
+        raise InputError(f"{path}: it is not text") from None
+    except (OSError, ValueError) as error:  # A name that no file can have.
         raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None

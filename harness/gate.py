@@ -27,6 +27,16 @@ class Outcome(IntEnum):
     INCONCLUSIVE = 3
     NOTHING_TO_COMPARE = 4
 
+    @property
+    def words(self) -> str:
+        """The outcome as a report has it."""
+        return {
+            Outcome.PASSED: "passed",
+            Outcome.FOUND: "failed",
+            Outcome.INCONCLUSIVE: "inconclusive",
+            Outcome.NOTHING_TO_COMPARE: "nothing to compare with",
+        }[self]
+
 
 # Which outcome of several is the gate's: a finding is one, whatever else there is, and what could
 # not be compared is no pass.

@@ -9,6 +9,7 @@ from typing import Any, TextIO
 from harness.budget import PYTHON, Excess, Finding
 from harness.bytecodes import METHOD
 from harness.counting import FIGURES, Work
+from harness.documents import FORMAT, WORK
 from harness.growth import Growth, growth
 
 from .formats import write_parts
@@ -29,7 +30,7 @@ _HEADINGS = {
     "pickled_bytes": "Pickled bytes",
 }
 
-_LEGEND = (
+LEGEND = (
     "Native calls are calls and reads of native attributes, arguments the numbers handed to them; "
     "tokens, page indices, hashes and priorities are those handed to Python. Objects are the "
     "containers and numbers handed to Python and what the output has beyond them. Bytecodes are "
@@ -65,20 +66,26 @@ def write_work(
         file.write(_json(works, origins))
         return
     parts: list[Table | str] = [_introduction(works, per_request=per_request)]
-    parts.append(_work_table(works, per_request=per_request))
+    parts.append(work_table(works, per_request=per_request))
     if calls:
         parts += ["Native calls and reads of native attributes, by name:"]
         parts.append(_calls_table(works, per_request=per_request))
-    grown = [row for row in growth(works) if row.requests is not None or row.tokens is not None]
-    if grown:
-        parts.append(
-            "Growth: the log-log slope of each figure per iteration against tokens per request, "
-            "among cells of as many requests / against requests, among cells of as many tokens (1 "
-            "is linear, 0 does not grow)."
-        )
-        parts.append(_growth_table(grown))
-    parts.append(" ".join([_LEGEND, *sentences(origins), f"Repeat with {code(command)}."]))
+    parts += growth_parts(works)
+    parts.append(" ".join([LEGEND, *sentences(origins), f"Repeat with {code(command)}."]))
     write_parts(parts, style, file)
+
+
+def growth_parts(works: Sequence[Work]) -> list[Table | str]:
+    """Return how the figures grow, with a sentence on what that is; nothing for a single cell."""
+    grown = [row for row in growth(works) if row.requests is not None or row.tokens is not None]
+    if not grown:
+        return []
+    words = (
+        "Growth: the log-log slope of each figure per iteration against tokens per request, among "
+        "cells of as many requests / against requests, among cells of as many tokens (1 is linear, "
+        "0 does not grow)."
+    )
+    return [words, _growth_table(grown)]
 
 
 def render_finding(finding: Finding, file: str) -> str:
@@ -123,7 +130,8 @@ def _introduction(works: Sequence[Work], *, per_request: bool) -> str:
     return f"Work {what}, mean over {numbers}{counted(counts[-1], 'iteration')}, exact:"
 
 
-def _work_table(works: Sequence[Work], *, per_request: bool) -> Table:
+def work_table(works: Sequence[Work], *, per_request: bool = False) -> Table:
+    """Return the figures that are not 0 for all, a row for each cell and arm."""
     cells = list({work.scenario: work for work in works}.values())
     head, texts = cell_columns(
         [
@@ -188,6 +196,7 @@ def _growth_table(rows: Sequence[Growth]) -> Table:
 
 def _json(works: Sequence[Work], origins: Mapping[str, str]) -> str:
     document = {
+        WORK: FORMAT,
         "python": PYTHON,
         "bytecodes_by": METHOD,
         "origins": dict(origins),

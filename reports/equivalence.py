@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from types import MappingProxyType
 from typing import Any
 
+from harness.documents import FORMAT, VERIFICATION
 from harness.verification import LEAST_COVERAGE, Failure, Verification
 from scenarios.operations import Setting
 from scenarios.scenario import format_layer_group
@@ -45,6 +46,7 @@ def render_text(
 def render_json(result: Verification, origins: Mapping[str, str] = _NONE) -> str:
     """Return one JSON document."""
     document: dict[str, Any] = {
+        VERIFICATION: FORMAT,
         "arms": result.arms,
         "against": result.against,
         "origins": dict(origins),

@@ -3,17 +3,11 @@
 import json
 from collections.abc import Mapping, Sequence
 
-from harness.gate import Outcome, Step, outcome_of
+from harness.documents import FORMAT, GATE
+from harness.gate import Step, outcome_of
 
 from .markdown import render_table
 from .table import Table
-
-_WORDS = {
-    Outcome.PASSED: "passed",
-    Outcome.FOUND: "failed",
-    Outcome.INCONCLUSIVE: "inconclusive",
-    Outcome.NOTHING_TO_COMPARE: "nothing to compare with",
-}
 
 
 def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, object]) -> str:
@@ -26,9 +20,9 @@ def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, obj
     """
     table = Table(
         ("Step", "Outcome", "What was found"),
-        tuple((step.name, _WORDS[step.outcome], step.summary) for step in steps),
+        tuple((step.name, step.outcome.words, step.summary) for step in steps),
     )
-    parts = [f"## Gate against `{base}`: {_WORDS[outcome_of(steps)]}", render_table(table)]
+    parts = [f"## Gate against `{base}`: {outcome_of(steps).words}", render_table(table)]
     parts += [f"### {step.name}\n\n{step.details}" for step in steps if step.details]
     parts.append(f"{metadata['where']} Repeat with `{metadata['command']}`.")
     return "\n\n".join(parts) + "\n"
@@ -39,14 +33,15 @@ def render_json(
 ) -> str:
     """Return one JSON document of the same, with the exit code of the command."""
     document = {
+        GATE: FORMAT,
         "base": base,
-        "outcome": _WORDS[outcome_of(steps)],
+        "outcome": outcome_of(steps).words,
         "exit_code": exit_code,
         "metadata": dict(metadata),
         "steps": [
             {
                 "step": step.name,
-                "outcome": _WORDS[step.outcome],
+                "outcome": step.outcome.words,
                 "summary": step.summary,
                 "details": step.details,
                 "cell": step.cell,

@@ -1,13 +1,16 @@
 """The file of a duet: it holds all that the verdicts rest on, and is JSON that anything reads."""
 
 import json
+import math
 import os
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 
 from harness.duet import CellResult, Duet
-from harness.duet_file import write_duet
+from harness.duet_file import load_duet, write_duet
 from harness.sources import ArmSource
 from harness.statistics import Estimate
 from harness.verdict import NOT_MEASURED, Kind, Process, Verdict
@@ -81,6 +84,7 @@ def test_everything_is_kept(tmp_path: Path):
         "cpu": 1,
         "provider": "nanobind",
         "gc": True,
+        "scenarios": [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)],
         "cells": [
             {
                 "scenario": json.loads(json.dumps(FIRST.to_dict())),
@@ -162,3 +166,61 @@ def test_what_was_there_stays_if_the_disk_is_full(tmp_path: Path, monkeypatch: p
         write_duet(path, DUET, [FINISHED, FINISHED], {})
     assert path.read_bytes() == before
     assert [file.name for file in tmp_path.iterdir()] == ["x.json"]
+
+
+def test_what_was_written_is_read_back(tmp_path: Path):
+    path = tmp_path / "x.json"
+    metadata = {"where": "here", "command": "stepbench compare"}
+    write_duet(path, DUET, [FINISHED, FAILED], metadata)
+
+    found = load_duet(path, read(path))
+
+    # One comparison a cell is what the rule makes of it.
+    assert found.duet == replace(DUET, comparisons=2)
+    assert (found.path, found.metadata) == (path, metadata)
+    finished, failed = found.results
+    assert finished == FINISHED
+    # What is no number is equal to nothing.
+    assert math.isnan(failed.verdict.floor)
+    assert math.isnan(failed.verdict.detectable)
+    assert (failed.failure, failed.verdict.ratio) == (FAILED.failure, None)
+
+
+@pytest.mark.parametrize(
+    ("where", "instead"),
+    [
+        (("a",), {}),
+        (("scenarios",), [{"kind": "steady"}]),
+        (("threshold",), "0.5%"),
+        (("cells",), []),
+        (("cells",), None),
+        (("metadata",), {}),
+        (("cells", 0, "samples", 0), [[1e-3]]),
+        (("cells", 0, "samples", 0, 0, 0), "1"),
+        (("cells", 0, "samples", 0, 0, 0), math.inf),
+        (("cells", 0, "verdict", "kind"), "red"),
+        (("cells", 0, "verdict", "ratio"), {"value": 1.0}),
+        (("cells", 0, "first_run", 0, "effect"), None),
+        (("cells", 0, "first_run", 0, "seconds"), [1e-3]),
+        (("cells", 0, "took"), "long"),
+    ],
+)
+def test_a_damaged_file_is_named(tmp_path: Path, where: tuple[str | int, ...], instead: object):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], {"where": "here"})
+    document: Any = read(path)
+    inner = document
+    for name in where[:-1]:
+        inner = inner[name]
+    inner[where[-1]] = instead
+
+    with pytest.raises(InputError, match=r"x\.json: damaged: "):
+        load_duet(path, document)
+
+
+def test_a_file_of_another_version_is_refused(tmp_path: Path):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], {"where": "here"})
+
+    with pytest.raises(InputError, match="format 2, this one reads 3"):
+        load_duet(path, read(path) | {"stepbench_duet_format": 2})

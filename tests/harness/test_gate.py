@@ -135,7 +135,7 @@ def test_a_file_that_cannot_be_read_is_one_line():
     with pytest.raises(InputError, match=r"^\.: Is a directory$"):
         load_config(Path())
     Path("g.toml").write_bytes(b"\xff")
-    with pytest.raises(InputError, match=r"^g\.toml: 'utf-8' codec can't decode"):
+    with pytest.raises(InputError, match=r"^g\.toml: it is not text"):
         load_config(Path("g.toml"))
     save("pyproject.toml", "[tool]\nstepbench = 3")
     with pytest.raises(InputError, match=r"^pyproject\.toml: no table \[tool\.stepbench\.gate\]$"):

@@ -178,7 +178,14 @@ def test_a_terminal_gets_the_same_words():
 def test_json_holds_everything():
     document = json.loads(render(PAIR, "json"))
 
-    assert list(document) == ["python", "bytecodes_by", "origins", "work", "growth"]
+    assert list(document) == [
+        "stepbench_work_format",
+        "python",
+        "bytecodes_by",
+        "origins",
+        "work",
+        "growth",
+    ]
     assert (document["python"], document["bytecodes_by"]) == (PYTHON, METHOD)
     first, second = document["work"]
     nothing = dict.fromkeys(FIGURES, 0)

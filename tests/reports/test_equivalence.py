@@ -88,6 +88,7 @@ def test_what_is_hardly_reached_is_told_as_an_error_of_the_model():
 
 def test_json_without_a_difference():
     assert json.loads(render_json(SAME)) == {
+        "stepbench_verification_format": 1,
         "arms": ["page-range", "batched"],
         "against": "full-copy",
         "origins": {},

@@ -298,7 +298,7 @@ def test_a_trace_of_any_name_has_a_budget(run_here: Run, stem: str):
         (b"seed = 0\n[v2-2x8.floor]\nspeed = 3", "v2-2x8, floor: unknown figure 'speed'"),
         (b"seed = 0\n[v2-2x8.floor]\nobjects = '3'", "v2-2x8, floor: objects is no number"),
         (b"seed = 0\n[v2-2x8.floor]\nobjects = inf", "v2-2x8, floor: objects is no"),
-        (b"\xff", "codec can't decode"),
+        (b"\xff", "it is not text"),
         (None, "Is a directory"),
     ],
 )

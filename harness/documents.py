@@ -1,0 +1,221 @@
+"""The JSON documents that commands write, besides the results file: told apart and read back."""
+
+from __future__ import annotations
+
+import json
+import math
+from collections import Counter
+from collections.abc import Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from scenarios.errors import InputError
+from scenarios.scenario import from_dict
+
+from .counting import FIGURES, Work
+from .files import read_input
+from .gate import Outcome, Step
+
+# The key that says which document it is, with the version of its format.
+WORK = "stepbench_work_format"
+VERIFICATION = "stepbench_verification_format"
+GATE = "stepbench_gate_format"
+FORMAT = 1
+
+# What reading a document of another shape can raise.
+DAMAGED = (InputError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError)
+
+
+@dataclass(frozen=True)
+class WorkFile:
+    """What ``stepbench count --json`` printed.
+
+    Attributes:
+        path: where it was read.
+        python: the Python that bytecodes and memory were counted on.
+        works: the work, the arms of a cell one after the other.
+    """
+
+    path: Path
+    python: str
+    works: tuple[Work, ...]
+
+
+@dataclass(frozen=True)
+class VerificationFile:
+    """What ``stepbench verify --json`` printed.
+
+    Attributes:
+        path: where it was read.
+        arms: the arms that were verified.
+        against: the arm that is right.
+        seed: the seed of the runs.
+        runs: how many there were.
+        reports: how many outputs of each arm were compared.
+        difference: how an arm differs, by ``arm``, ``run``, ``step``, ``field``, ``expected``,
+            ``actual``, ``operations`` and ``repeat``; None if none does.
+        uncovered: what too few of the runs reached.
+    """
+
+    path: Path
+    arms: tuple[str, ...]
+    against: str
+    seed: int
+    runs: int
+    reports: int
+    difference: Mapping[str, Any] | None
+    uncovered: tuple[str, ...]
+
+
+@dataclass(frozen=True)
+class GateFile:
+    """What ``stepbench gate --json`` printed.
+
+    Attributes:
+        path: where it was read.
+        base: the revision that the arms were held against.
+        steps: what was found.
+        where: the machine, the code and the stand-ins, in words.
+        command: the command line that repeats it.
+        exit_code: what the command ended with.
+    """
+
+    path: Path
+    base: str
+    steps: tuple[Step, ...]
+    where: str
+    command: str
+    exit_code: int
+
+
+def read_json(path: Path) -> Any:  # noqa: ANN401
+    """Return what a JSON file holds.
+
+    Raises:
+        InputError: there is no such file, it cannot be read, or it is no JSON.
+    """
+    try:
+        text = read_input(path)
+    except FileNotFoundError:
+        raise InputError(f"{path}: No such file or directory") from None
+    try:
+        return json.loads(text)
+    except (ValueError, RecursionError) as error:
+        raise InputError(f"{path}: truncated, or not a results file: {error}") from None
+
+
+def check_format(path: Path, document: Mapping[str, Any], key: str, known: int) -> None:
+    """Raise InputError unless a document has the version of its format that is known here."""
+    version = document[key]
+    if type(version) is not int or version != known:
+        words = f"format {version!r}, this one reads {known}"
+        raise InputError(f"{path}: written by another stepbench: {words}")
+
+
+def load_work(path: Path, document: Mapping[str, Any]) -> WorkFile:
+    """Return the counted work that a document holds. Raises InputError if it is damaged."""
+    check_format(path, document, WORK, FORMAT)
+    try:
+        works = tuple(map(_work, document["work"]))
+        _check(bool(works), "it holds no work")
+        return WorkFile(path, _text(document["python"]), works)
+    except DAMAGED as error:
+        raise damaged(path, error) from None
+
+
+def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFile:
+    """Return the verification that a document holds. Raises InputError if it is damaged."""
+    check_format(path, document, VERIFICATION, FORMAT)
+    try:
+        difference = document["difference"]
+        if difference is not None:
+            for name in ("arm", "field", "expected", "actual", "repeat"):
+                _text(difference[name])
+            list(map(_text, difference["operations"]))
+            _whole(difference["run"])
+            _whole(difference["step"])
+        return VerificationFile(
+            path,
+            tuple(map(_text, document["arms"])),
+            _text(document["against"]),
+            _whole(document["seed"]),
+            _whole(document["runs"]),
+            _whole(document["reports"]),
+            difference,
+            tuple(map(_text, document["uncovered"])),
+        )
+    except DAMAGED as error:
+        raise damaged(path, error) from None
+
+
+def load_gate(path: Path, document: Mapping[str, Any]) -> GateFile:
+    """Return what a gate found, as a document holds it. Raises InputError if it is damaged."""
+    check_format(path, document, GATE, FORMAT)
+    try:
+        metadata = document["metadata"]
+        return GateFile(
+            path,
+            _text(document["base"]),
+            tuple(map(_step, document["steps"])),
+            _text(metadata["where"]),
+            _text(metadata["command"]),
+            _whole(document["exit_code"]),
+        )
+    except DAMAGED as error:
+        raise damaged(path, error) from None
+
+
+def damaged(path: Path, error: Exception) -> InputError:
+    """Return what to raise where a document is not what its command writes."""
+    missing = f"no {error}" if isinstance(error, KeyError) else str(error)
+    return InputError(f"{path}: damaged: {missing}")
+
+
+def _work(record: Mapping[str, Any]) -> Work:
+    iterations, requests = _whole(record["iterations"]), float(record["requests_mean"])
+    _check(iterations > 0 and requests > 0, "a cell without iterations or requests")
+    scenario, tokens = from_dict(record["scenario"]), float(record["tokens_mean"])
+
+    def totals(means: Mapping[str, Any]) -> Counter[str]:
+        # Sums of whole numbers, which the division by their number rounded.
+        return Counter({name: round(mean * iterations) for name, mean in means.items()})
+
+    figures = {name: mean for name, mean in record["per_iteration"].items() if mean is not None}
+    _check(figures.keys() <= set(FIGURES), "a figure that is unknown")
+    return Work(
+        scenario,
+        _text(record["arm"]),
+        iterations,
+        round(requests * iterations),
+        round(tokens * requests * iterations),
+        totals(record["calls_per_iteration"]),
+        totals(figures),
+    )
+
+
+def _step(record: Mapping[str, Any]) -> Step:
+    outcomes = {outcome.words: outcome for outcome in Outcome}
+    outcome = outcomes[_text(record["outcome"])]
+    return Step(_text(record["step"]), outcome, _text(record["summary"]), _text(record["details"]))
+
+
+def _text(value: object) -> str:
+    _check(isinstance(value, str), f"{value!r} instead of a text")
+    return str(value)
+
+
+def _whole(value: Any) -> int:  # noqa: ANN401
+    _check(type(value) is int and value >= 0, f"{value!r} instead of a number")
+    return int(value)
+
+
+def number(value: Any) -> float:  # noqa: ANN401
+    """Return a finite number; raises ValueError for anything else."""
+    _check(type(value) in (int, float) and math.isfinite(value), f"{value!r} instead of a number")
+    return float(value)
+
+
+def _check(is_right: bool, problem: str) -> None:
+    if not is_right:
+        raise ValueError(problem)
