@@ -26,7 +26,7 @@ from reports.words import sentences
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 
-from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
+from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .foreign import find_sources, origins, runnable
 from .messages import say, unread_is_fine
 from .metadata import described_run
@@ -102,8 +102,8 @@ def command(
     Both arms, and a second copy of each as a control, run side by side on the same workload, in
     fresh processes until the verdict is clear or the time is over. B is slower or faster only if
     that is clear beyond the threshold and beyond what the copies of the same code differ by, and
-    again when it is repeated. An arm is a name, trtllm:CHECKOUT[@REVISION] or another of what
-    stepbench list names.
+    again when it is repeated. An arm is a name, trtllm:CHECKOUT[@REVISION] or another of those
+    that stepbench list names.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
@@ -167,7 +167,7 @@ def command(
     results: list[CellResult] = []
     with lock_file(file):
         check_writable(file, force=force)
-        code = _measure(duet, results, file, metadata, quiet=quiet)
+        code, is_kept = _measure(duet, results, file, metadata, quiet=quiet)
     if not results:
         return code
     # pandas, which the reports import, takes a quarter of a second.
@@ -175,7 +175,7 @@ def command(
 
     with unread_is_fine():
         write_report(duet, results, metadata, chosen, sys.stdout)
-    if not quiet:
+    if is_kept and not quiet:
         say(f"samples kept in {file}")
     return code
 
@@ -187,11 +187,14 @@ def _measure(
     metadata: dict[str, object],
     *,
     quiet: bool,
-) -> int:
-    """Compare cell by cell into ``results`` and ``file``; return the exit code.
+) -> tuple[int, bool]:
+    """Compare cell by cell into ``results`` and ``file``.
+
+    Returns the exit code, and whether all is kept.
 
     Where the file cannot be written any more, nothing else is measured.
     """
+    is_kept = True
     try:
         with (
             lock_cpu(duet.cpu),
@@ -201,23 +204,34 @@ def _measure(
             for scenario in duet.scenarios:
                 result = compare_cell(duet, scenario, progress.describe)
                 # First the file: what is said to be kept has to be in it.
-                write_duet(file, duet, [*results, result], metadata)
+                is_kept = _keep(file, duet, [*results, result], metadata)
                 results.append(result)
+                if not is_kept:
+                    break
                 progress.add(1)
-    except InputError as error:
-        say(str(error))  # What was found counts for more than where it should be kept.
-        results.append(result)
     except KeyboardInterrupt:
         kept = f"{len(results)} of {len(duet.scenarios)} cells are finished"
         say(f"interrupted; {kept}{f' and kept in {file}' if results else ''}")
-        return INTERRUPTED
+        return INTERRUPTED, is_kept
     for result in results:
         if result.failure is not None:
             say(result.failure)
     if any(result.failure is not None for result in results):
-        return FOUND
+        return FOUND, is_kept
     kind = overall(result.verdict.kind for result in results)
-    return {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
+    code = {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
+    # That not all was compared is no pass.
+    return (code if code or is_kept else USAGE), is_kept
+
+
+def _keep(file: Path, duet: Duet, results: list[CellResult], metadata: dict[str, object]) -> bool:
+    """Write the file; return whether that was possible, and say why it was not."""
+    try:
+        write_duet(file, duet, results, metadata)
+    except InputError as error:
+        say(str(error))  # What was found counts for more than where it should be kept.
+        return False
+    return True
 
 
 def _count(

@@ -6,6 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import duet as duet_module
+from harness.machine import choose_cpu, lock_cpu
 
 from .compare_workers import strictly, subject
 from .conftest import Run, assert_refused
@@ -126,3 +127,11 @@ def test_an_arm_that_breaks_while_it_is_measured_is_a_finding(run_here: Run, nam
 
     assert ran.code == 1
     assert ran.err.startswith(f"stepbench: cell v2-1x8, process 1: the worker {why}")
+
+
+@pytest.mark.usefixtures("nothing_is_measured")
+def test_a_core_that_another_run_measures_on_is_refused(run_here: Run):
+    with lock_cpu(choose_cpu(None)):
+        ran = run_here("compare", "incremental", "batched", "--cells", "2x64", "--no-verify", "-q")
+
+    assert_refused(ran, "is being measured on by another run")
