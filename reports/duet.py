@@ -38,7 +38,13 @@ def write_duet(
     if style == "json":
         file.write(_json(duet, results, metadata))
         return
-    parts: list[Table | str] = [headline(duet, results), _table(duet, results)]
+    parts = [*duet_parts(duet, results), how(duet, results, metadata)]
+    write_parts([headline(duet, results), *parts], style, file)
+
+
+def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
+    """Return the table of the cells, and the sentences that a reader must not miss."""
+    parts: list[Table | str] = [_table(duet, results)]
     missing = len(duet.scenarios) - len(results)
     if missing:
         parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
@@ -52,13 +58,12 @@ def write_duet(
             "Arms that are far apart leave each other's caches in different states, which biases "
             "their ratio by several per cent: for named arms, take it from `speedup`."
         )
-    parts.append(_how(duet, results, metadata))
-    write_parts(parts, style, file)
+    return parts
 
 
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:
     """Return the verdict on all cells in one sentence."""
-    kind = _overall(duet, results)
+    kind = overall_of(duet, results)
     a, b = code(duet.a.spec), code(duet.b.spec)
     counts = {each: sum(result.verdict.kind == each for result in results) for each in Kind}
     details = ", ".join(f"{count} {each}" for each, count in counts.items() if count)
@@ -73,7 +78,7 @@ def headline(duet: Duet, results: Sequence[CellResult]) -> str:
     )
 
 
-def _overall(duet: Duet, results: Sequence[CellResult]) -> Kind:
+def overall_of(duet: Duet, results: Sequence[CellResult]) -> Kind:
     """Return the verdict on the whole; of cells that are missing nothing can be said."""
     kind = overall(result.verdict.kind for result in results)
     is_whole = len(results) == len(duet.scenarios)
@@ -137,7 +142,8 @@ def _share(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2%}"
 
 
-def _how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
+def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
+    """Return one paragraph on how it was measured, what the words mean, and how to repeat it."""
     advice = ""
     if any(result.verdict.kind is Kind.INCONCLUSIVE for result in results):
         advice = (
@@ -177,7 +183,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
         "threshold": duet.threshold,
         "comparisons": duet.rule.comparisons,
         "seconds": duet.seconds,
-        "verdict": _overall(duet, results),
+        "verdict": overall_of(duet, results),
         "metadata": dict(metadata),
         "cells_missing": len(duet.scenarios) - len(results),
         "cells": [

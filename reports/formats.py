@@ -28,5 +28,4 @@ def write_parts(parts: Sequence[Table | str], style: str, file: TextIO) -> None:
     if style == "terminal":
         terminal.print_parts(parts, file)
         return
-    texts = [part if isinstance(part, str) else markdown.render_table(part) for part in parts]
-    file.write("\n\n".join(texts) + "\n")
+    file.write("\n\n".join(map(markdown.render_part, parts)) + "\n")

@@ -6,20 +6,24 @@ from harness.arms import is_foreign
 
 from .summary import Summary, machines_note
 from .table import Table, is_words, speedup_table
-from .words import code
+from .words import code, plain
 
 
 def render(summaries: Sequence[Summary]) -> str:
     """Return the tables with their notes and provenance, one after the other."""
     note = machines_note(summaries)
-    parts = [f"**{note}**"] if note else []
+    parts = [f"**{plain(note)}**"] if note else []
     for summary in summaries:
         if len(summaries) > 1:
-            parts.append(f"### {_escape(summary.file)}")
+            parts.append(f"### {plain(summary.file)}")
         parts.append(render_table(speedup_table(summary)))
-        parts += summary.notes
-        parts.append(summary.provenance)
+        parts += map(plain, (*summary.notes, summary.provenance))
     return "\n\n".join(parts) + "\n"
+
+
+def render_part(part: Table | str) -> str:
+    """Return a table or a paragraph, without a line break at its end."""
+    return plain(part) if isinstance(part, str) else render_table(part)
 
 
 def render_table(table: Table) -> str:
@@ -34,11 +38,6 @@ def _row(texts: Sequence[str]) -> str:
 
 def _cell(text: str) -> str:
     """Return ``text`` so that a cell of a table shows it as it is."""
-    # Of TensorRT-LLM@v1.2.0, GitHub would make an address to write to. In code a backslash before
-    # a bar cannot be written.
+    # In code a backslash before a bar cannot be written.
     is_code = is_foreign(text) and "\\" not in text
-    return code(text).replace("|", "\\|") if is_code else _escape(text)
-
-
-def _escape(text: str) -> str:
-    return text.replace("\\", "\\\\").replace("|", "\\|").replace("<", "&lt;")
+    return plain(code(text) if is_code else text, in_table=True)

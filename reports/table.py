@@ -25,8 +25,20 @@ _WORDS = (
     "A/A",
     "Position",
     "Outcome",
+    "Shortest operation list",
     "What was found",
     "Verdict",
+    "Date",
+    "File",
+    "Machine",
+    "Python",
+    "Provider",
+    "Collector",
+    "Arms",
+    "From",
+    "To",
+    "Revision",
+    "Revision before",
 )
 _SPEEDUP = "Speedup (95 % interval)"
 _TIMES_FLOOR = "x floor (95 % interval)"
@@ -170,6 +182,11 @@ def format_speedup(speedup: Estimate) -> str:
     if speedup.low <= 1:
         return f"{text} no clear difference"
     return text
+
+
+def short_ratio(value: float) -> str:
+    """Return a ratio with three digits, without its interval."""
+    return _digits(value)
 
 
 def format_ratio(ratio: Estimate) -> str:

@@ -9,8 +9,16 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
+from .parts import Part, Section, State, Verbatim
 from .summary import Summary, machines_note
 from .table import Table, is_words, speedup_table
+
+# Of a table: far more than any has.
+_WIDEST = 10_000
+# Columns that name a row, where they are the first ones of a table.
+_NAMES = {"Requests", "Tokens per request", "Manager", "Settings", "Cells", "Cell", "Arm", "Call"}
+
+_STATES = {State.NEUTRAL: "", State.GOOD: "green", State.OPEN: "yellow", State.BAD: "red"}
 
 
 def print_summaries(summaries: Sequence[Summary], file: TextIO) -> None:
@@ -26,14 +34,63 @@ def print_parts(parts: Sequence[Table | str], file: TextIO) -> None:
     """Print tables and paragraphs to ``file``, in the same way."""
     with _console(file) as console:
         for part in parts:
-            if isinstance(part, str):
-                _paragraph(console, part.replace("`", "'"), "")
-            else:
-                # A number broken over two lines would be misread: rather let the lines run on.
-                drawn, width = _drawn(part), console.width
-                console.width = max(width, console.measure(drawn).maximum)
-                console.print(drawn, crop=False)
-                console.width = width
+            _print_part(part, console)
+
+
+def print_sections(sections: Sequence[Section], file: TextIO) -> None:
+    """Print the sections of a report to ``file``, in the same way."""
+    with _console(file) as console:
+        for section in sections:
+            _paragraph(console, section.title, "bold")
+            _paragraph(console, section.verdict.replace("`", "'"), _STATES[section.state])
+            for part in section.parts:
+                _print_part(part, console)
+            _paragraph(console, section.provenance.replace("`", "'") + "\n", "dim")
+
+
+def _print_part(part: Part, console: Console) -> None:
+    if isinstance(part, Verbatim):
+        console.print(Text(part.text), soft_wrap=True)
+    elif isinstance(part, str):
+        _paragraph(console, part.replace("`", "'"), "")
+    else:
+        for table in _fitting(part, console):
+            # A number broken over two lines would be misread: rather let the lines run on.
+            width = console.width
+            console.width = max(width, _width(table, console))
+            console.print(_drawn(table), crop=False)
+            console.width = width
+
+
+def _fitting(table: Table, console: Console) -> list[Table]:
+    """Return a table in as many as it takes to fit the width, each with what names its rows."""
+    names = next(
+        (place for place, column in enumerate(table.columns) if column not in _NAMES),
+        len(table.columns),
+    )
+    tables: list[Table] = []
+    shown = list(range(names))
+    for column in range(names, len(table.columns)):
+        wider = _of_columns(table, [*shown, column])
+        if len(shown) > names and _width(wider, console) > console.width:
+            tables.append(_of_columns(table, shown))
+            shown = list(range(names))
+        shown.append(column)
+    return [*tables, _of_columns(table, shown)]
+
+
+def _width(table: Table, console: Console) -> int:
+    """Return how wide a table is where nothing in it is broken, however wide the console is."""
+    options = console.options.update(max_width=_WIDEST)
+    return console.measure(_drawn(table), options=options).maximum
+
+
+def _of_columns(table: Table, columns: Sequence[int]) -> Table:
+    return Table(
+        tuple(table.columns[column] for column in columns),
+        tuple(tuple(row[column] for column in columns) for row in table.rows),
+        table.rows_per_cell,
+    )
 
 
 @contextlib.contextmanager

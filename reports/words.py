@@ -1,7 +1,15 @@
 """Words around numbers, and names in running text."""
 
 import itertools
+import re
 from collections.abc import Mapping
+
+# What Markdown, or GitHub beyond it, could take for markup: also a mention, an issue's number, an
+# address. Within a word an underscore is none.
+_MARKUP = re.compile(r"[\\`*\[<|~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|#(?=\d)|@(?=\w)|:(?=//)|(?<=www)\.")
+# A list, a heading, a quotation or a rule begins so.
+_AT_START = re.compile(r"^\s*(\d*)(?:([-+#.)=]+)(?=\s|$)|(>))")
+_TICKS = re.compile("`+")
 
 
 def counted(number: int, noun: str) -> str:
@@ -17,6 +25,60 @@ def code(text: str) -> str:
         return f"`{text}`"
     fence = "`" * (max(runs) + 1)
     return f"{fence} {text} {fence}"
+
+
+def plain(text: str, *, in_table: bool = False) -> str:
+    """Return ``text`` so that GitHub shows it as it is, whatever a file or an arm is called.
+
+    What stands between backticks, as ``code`` puts it there, stays: nothing in it is taken for
+    anything. No address becomes a link, and nobody is mentioned.
+
+    Args:
+        text: the text; line breaks become spaces, since they could begin a heading or a list.
+        in_table: whether it is for a cell of a table, where a bar has to be escaped in code, too.
+    """
+    parts = []
+    for fence, content in spans(" ".join(text.splitlines())):
+        if fence:
+            span = f"{fence}{content}{fence}"
+            parts.append(span.replace("|", "\\|") if in_table else span)
+        else:
+            parts.append(_MARKUP.sub(_escape, content))
+    shown = "".join(parts)
+    return shown if in_table else _AT_START.sub(r"\1\\\2\3", shown)
+
+
+def spans(text: str) -> list[tuple[str, str]]:
+    """Return a text cut into code and the rest, as Markdown does it.
+
+    Returns:
+        Pairs of the backticks around a piece, empty for what is no code, and the piece.
+    """
+    found, place = [], 0
+    for opening in _TICKS.finditer(text):
+        if opening.start() < place:
+            continue  # Within a piece of code.
+        runs = _TICKS.finditer(text, opening.end())
+        closing = next((run for run in runs if run.group() == opening.group()), None)
+        if closing is not None:  # Else it stands for itself.
+            found.append(("", text[place : opening.start()]))
+            found.append((opening.group(), text[opening.end() : closing.start()]))
+            place = closing.end()
+    return [(fence, piece) for fence, piece in [*found, ("", text[place:])] if piece]
+
+
+def _escape(found: re.Match[str]) -> str:
+    character = found.group()
+    # A backslash does not keep GitHub from mentioning or linking: an empty character does.
+    apart = {
+        "<": "&lt;",
+        "&": "&amp;",
+        "@": "@\u200b",
+        "#": "#\u200b",
+        ":": ":\u200b",
+        ".": ".\u200b",
+    }
+    return apart.get(character, f"\\{character}")
 
 
 def sentences(origins: Mapping[str, str]) -> list[str]:

@@ -20,7 +20,7 @@ METADATA = {"where": "stepbench 1.2, host box.", "command": "stepbench compare a
 
 
 def process(seconds: float, ratio: float) -> Process:
-    return Process(0.0, 0.0, 1.0, (seconds, ratio * seconds, seconds))
+    return Process(0.0, 0.0, 1.0, (seconds, ratio * seconds))
 
 
 SLOWER = CellResult(

@@ -4,7 +4,8 @@ from collections import Counter
 
 import pytest
 
-from reports.terminal import print_summaries
+from reports.table import Table
+from reports.terminal import print_parts, print_summaries
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .conftest import make_cell, make_summary
@@ -183,3 +184,43 @@ def test_a_narrow_terminal_loses_nothing_of_several_arms(monkeypatch: pytest.Mon
 
     assert max(map(len, narrow.splitlines())) <= 60
     assert _signs(narrow) == _signs(wide)
+
+
+WIDE = Table(
+    ("Requests", "Arm", *(f"Figure {number}" for number in range(6))),
+    (
+        ("64", "full-copy", *("1,234,567.89" for _ in range(6))),
+        ("", "incremental", *("12.00" for _ in range(6))),
+    ),
+    rows_per_cell=2,
+)
+
+
+def test_a_table_that_is_too_wide_goes_on_below_with_the_names_of_its_rows():
+    file = Terminal()
+    print_parts([WIDE], file)
+
+    lines = ESCAPE.sub("", file.getvalue()).splitlines()
+    assert max(map(len, lines)) <= 80
+    heads = [line.split("Figure") for line in lines if "Figure" in line]
+    assert [number.strip() for head in heads for number in head[1:]] == list("012345")
+    assert all(head[0].split() == ["Requests", "Arm"] for head in heads)
+    assert len(heads) > 1
+    assert sum("full-copy" in line for line in lines) == len(heads)
+
+
+def test_in_a_pipe_a_table_is_as_wide_as_it_is():
+    file = io.StringIO()
+    print_parts([WIDE], file)
+
+    assert (
+        sum("Figure 0" in line and "Figure 5" in line for line in file.getvalue().splitlines()) == 1
+    )
+
+
+def test_a_table_that_cannot_fit_keeps_its_figures_whole(monkeypatch: pytest.MonkeyPatch):
+    monkeypatch.setenv("COLUMNS", "20")
+    file = Terminal()
+    print_parts([WIDE], file)
+
+    assert ESCAPE.sub("", file.getvalue()).count("1,234,567.89") == 6

@@ -1,0 +1,46 @@
+"""What a report is made of, before any markup."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import IntEnum
+
+from .table import Table
+
+
+class State(IntEnum):
+    """What a section says for a change, the worst last."""
+
+    NEUTRAL = 0
+    GOOD = 1
+    OPEN = 2
+    BAD = 3
+
+
+@dataclass(frozen=True)
+class Verbatim:
+    """Lines that are shown as they are."""
+
+    text: str
+
+
+Part = Table | Verbatim | str
+
+
+@dataclass(frozen=True)
+class Section:
+    """What a report says of one file.
+
+    Attributes:
+        title: its heading.
+        state: whether it speaks for the change.
+        verdict: the same in one sentence.
+        parts: tables, paragraphs and lines as they are, in order.
+        provenance: how it was found, and how to repeat it.
+    """
+
+    title: str
+    state: State
+    verdict: str
+    parts: tuple[Part, ...]
+    provenance: str = ""
