@@ -30,11 +30,28 @@ def speedup(session: nox.Session) -> None:
 
 
 @nox.session
+def bench(session: nox.Session) -> None:
+    """Time the same cells by pytest-benchmark, into results/bench.json."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "bench"))
+    _add_native(session)
+    Path("results").mkdir(exist_ok=True)
+    options = ["--benchmark-only", "--benchmark-disable-gc", "--benchmark-json=results/bench.json"]
+    session.run("pytest", "tests/benchmarks/test_cells.py", *options, *session.posargs)
+
+
+@nox.session
 def power_study(session: nox.Session) -> None:
     """Count what the duet and the usual tools find, and their false alarms (1.5 hours)."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "study"))
     _add_native(session)
     session.run("python", "benchmarks/power_study.py", *session.posargs)
+
+
+@nox.session(venv_params=["--system-site-packages"])
+def gpu(session: nox.Session) -> None:
+    """Hold the model of overlap against the GPU here, with the machine's PyTorch (8 minutes)."""
+    session.install("-e", ".[gpu]", "matplotlib>=3.8")
+    session.run("python", "benchmarks/gpu_overlap.py", *session.posargs)
 
 
 @nox.session
@@ -118,7 +135,7 @@ def lint(session: nox.Session) -> None:
 
 def _test(session: nox.Session, *pinned: str) -> None:
     groups = nox.project.dependency_groups(PYPROJECT, "test")
-    session.install("-e", ".", *groups, *pinned)
+    session.install("-e", ".[history]", *groups, *pinned)
     _add_native(session)
     # Worker processes and the command write coverage files of their own.
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")

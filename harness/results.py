@@ -19,6 +19,7 @@ from scenarios.errors import InputError, NoBaselineError
 from .files import write_atomically
 from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
+from .pytest_results import TOOL, is_pytest_benchmark, load_suite
 
 FORMAT = 1
 
@@ -85,7 +86,7 @@ class Results:
 
 
 def load(path: str | Path) -> Results:
-    """Read a results file.
+    """Read a results file, or what pytest-benchmark wrote of the same cells.
 
     Raises:
         InputError: the file cannot be read, is truncated, foreign, or of a later version.
@@ -105,11 +106,11 @@ def load(path: str | Path) -> Results:
         raise InputError(f"{path}: truncated, or not a results file: {error}") from None
     if isinstance(document, dict) and "stepbench_duet_format" in document:
         raise InputError(f"{path}: samples of `stepbench compare`, which have no speedup table")
-    try:
-        suite = pyperf.BenchmarkSuite.loads(text)
-        metadata = suite.get_metadata()
-    except Exception as error:  # pyperf checks little: a foreign document can fail anyhow.
-        raise InputError(f"{path}: not a pyperf results file: {error}") from None
+    if is_pytest_benchmark(document):
+        suite = load_suite(path, document)
+    else:
+        suite = _pyperf_suite(path, text)
+    metadata = suite.get_metadata()
     version = metadata.get("stepbench_format")
     if version is None:
         raise InputError(f"{path}: a pyperf file, but not one that stepbench wrote")
@@ -129,6 +130,15 @@ def load(path: str | Path) -> Results:
     if not complete or not runs:
         raise InputError(f"{path}: damaged: its runs are not those of its plan")
     return results
+
+
+def _pyperf_suite(path: Path, text: str) -> pyperf.BenchmarkSuite:
+    try:
+        suite = pyperf.BenchmarkSuite.loads(text)
+        suite.get_metadata()
+    except Exception as error:  # pyperf checks little: a foreign document can fail anyhow.
+        raise InputError(f"{path}: not a pyperf results file: {error}") from None
+    return suite
 
 
 def _is_complete(run: pyperf.Run, plan: Plan) -> bool:
@@ -215,8 +225,14 @@ def check_same_machine(results: Results) -> None:
     """Raise NoBaselineError unless ``results`` were measured on this machine with this Python.
 
     Only then can a measurement carry on with them. Where the file or this machine has no
-    fingerprint, that cannot be known.
+    fingerprint, that cannot be known. Raise InputError if another tool wrote them: a file of ours
+    could not hold both.
     """
+    if TOOL in results.metadata:
+        raise InputError(
+            f"{results.path}: written by {results.metadata[TOOL]}: only a measurement of "
+            "`stepbench speedup` can be carried on with"
+        )
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
     for field in _RESUME_FIELDS:
         then, now = results.metadata.get(field), here.get(field)

@@ -1,7 +1,7 @@
-"""The innermost step: one timed iteration."""
+"""The innermost step: one timed iteration; and what is noted about all of them."""
 
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 from scenarios.workload import Workload, batch_shape
 
@@ -49,3 +49,18 @@ class Sampler:
         del output
         self.shapes.append(batch_shape(batch))
         return end - start
+
+
+def shape_notes(shapes: Sequence[tuple[int, int]]) -> dict[str, float]:
+    """Return what a run notes about its timed iterations: mean requests, tokens per request.
+
+    Args:
+        shapes: number of requests and of their tokens in each of them.
+    """
+    lengths = [tokens / requests for requests, tokens in shapes if requests]
+    return {
+        "stepbench_requests_mean": sum(requests for requests, _ in shapes) / len(shapes),
+        "stepbench_tokens_first": lengths[0],
+        "stepbench_tokens_last": lengths[-1],
+        "stepbench_tokens_mean": sum(lengths) / len(lengths),
+    }

@@ -17,7 +17,7 @@ from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .child import die_with_parent, take_over_stdout
 from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
-from .sampling import Sampler
+from .sampling import Sampler, shape_notes
 from .sources import ArmSource
 
 
@@ -48,18 +48,13 @@ def main() -> None:
 
     benchmark = runner.bench_time_func(benchmark_name(scenario, args.arm), sampler)
 
-    timed = sampler.shapes[plan.protocol.warmups :]
-    lengths = [tokens / requests for requests, tokens in timed if requests]
     benchmark.update_metadata(
         {
             "stepbench_scenario": json.dumps(scenario.to_dict(), separators=(",", ":")),
             "stepbench_arm": args.arm,
             "stepbench_process": args.process,
-            "stepbench_requests_mean": sum(requests for requests, _ in timed) / len(timed),
-            "stepbench_tokens_first": lengths[0],
-            "stepbench_tokens_last": lengths[-1],
-            "stepbench_tokens_mean": sum(lengths) / len(lengths),
             "stepbench_load_start": load,
+            **shape_notes(sampler.shapes[plan.protocol.warmups :]),
         }
     )
     benchmark.dump(result)

@@ -12,6 +12,7 @@ import numpy as np
 import pandas as pd
 
 from harness.fingerprint import DIGEST, check_same_fingerprint
+from harness.pytest_results import TOOL
 from harness.results import Results
 from harness.statistics import Estimate, student_t
 from scenarios.errors import NoBaselineError
@@ -219,6 +220,7 @@ def _conditions(results: Results) -> dict[str, str]:
         for run in runs
     )
     return {
+        "tool": str(results.metadata.get(TOOL, "stepbench")),
         "Python": " and ".join(pythons),
         "provider": plan.provider,
         "revision": " and ".join(revisions),

@@ -5,6 +5,8 @@ from datetime import datetime
 from typing import Any
 
 from harness.arms import FLOOR
+from harness.plan import Plan
+from harness.pytest_results import TOOL
 from harness.results import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -97,21 +99,13 @@ def _revision(run: dict[str, Any]) -> str:
 
 def _how(results: Results) -> str:
     plan = results.plan
-    protocol = plan.protocol
-    collector = "running" if plan.gc else "frozen and off"
-    sentences = [
-        f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, the "
-        f"arms taking turns; a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
-        f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
-        f"{collector}.",
-        "A time is the median of the round medians. A speedup is the geometric mean, over "
-        "processes, of the ratio of two processes that ran side by side; its interval is the 95 % "
-        "Student t interval of their logarithms.",
-    ]
+    tool = results.metadata.get(TOOL)
+    sentences = _course(plan) if tool is None else _course_in_one_process(plan, str(tool))
     if FLOOR in plan.arms:
+        pairs = ", from the same pairs of processes as a speedup" if tool is None else ""
         sentences.append(
             f"`{FLOOR}` is no arm but the bare cost of building the output objects; x floor is an "
-            "arm's time over the floor's, from the same pairs of processes as a speedup."
+            f"arm's time over the floor's{pairs}."
         )
     steady = _growth(results)
     if steady:
@@ -131,6 +125,35 @@ def _how(results: Results) -> str:
         )
     sentences.append(f"Seed {plan.seed}.")
     return " ".join(sentences)
+
+
+def _course(plan: Plan) -> list[str]:
+    """Return what `stepbench speedup` did, and what its figures are."""
+    protocol = plan.protocol
+    collector = "running" if plan.gc else "frozen and off"
+    return [
+        f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, the "
+        f"arms taking turns; a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
+        f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
+        f"{collector}.",
+        "A time is the median of the round medians. A speedup is the geometric mean, over "
+        "processes, of the ratio of two processes that ran side by side; its interval is the 95 % "
+        "Student t interval of their logarithms.",
+    ]
+
+
+def _course_in_one_process(plan: Plan, tool: str) -> list[str]:
+    """Return the same of a tool that takes one arm of one cell after the other."""
+    protocol = plan.protocol
+    collector = "running" if plan.gc else "off in each timed call"
+    return [
+        f"{tool} timed all arms of all cells in one process, one after the other: each for "
+        f"{counted(protocol.warmups, 'warm-up iteration')}, then "
+        f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
+        f"{collector}.",
+        "A time is the median of the round medians, and a speedup the ratio of two times. A single "
+        "process tells nothing of how far another would be from it, so there is no interval.",
+    ]
 
 
 def _growth(results: Results) -> list[tuple[float, float]]:

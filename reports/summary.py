@@ -11,6 +11,7 @@ import pyperf
 
 from harness.arms import FLOOR
 from harness.fingerprint import DIGEST
+from harness.pytest_results import TOOL
 from harness.results import MACHINE_FIELDS, Results
 from harness.statistics import Estimate, crossover, estimate, geometric_mean
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -216,7 +217,8 @@ def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
     for arm in arms[1:]:
         for kind, row in rows.items():
             known = sorted(
-                (cell for cell in row if arm in cell.speedups), key=lambda cell: cell.tokens
+                (cell for cell in row if arm in cell.speedups and not is_open(cell.speedups[arm])),
+                key=lambda cell: cell.tokens,
             )
             clear = [cell for cell in known if _is_clear(cell.speedups[arm])]
             point = crossover(
@@ -291,8 +293,10 @@ def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
                 gaps.append(f"{scenario.name} with {code(arm)} ({count} of {wanted} processes)")
     if not gaps:
         return []
-    resume = f"--resume {shlex.quote(str(results.path))}"
-    return [f"Incomplete: {', '.join(gaps)}. `{resume}` carries on."]
+    incomplete = f"Incomplete: {', '.join(gaps)}."
+    if TOOL in results.metadata:
+        return [incomplete]  # What another tool measured is not carried on with.
+    return [f"{incomplete} `--resume {shlex.quote(str(results.path))}` carries on."]
 
 
 def is_open(interval: Estimate) -> bool:

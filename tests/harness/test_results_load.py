@@ -77,14 +77,6 @@ def test_a_file_that_was_cut_short(file: Path):
         {"version": "1.0", "benchmarks": [{"runs": []}]},
         {"version": "1.0", "benchmarks": [{"runs": [{"values": ["fast"]}]}]},
         {"version": "1.0", "benchmarks": [{"runs": [{"values": [1.0]}]}]},  # No name.
-        # As pytest-benchmark writes it.
-        {
-            "machine_info": {"node": "host", "cpu": {"brand_raw": "Abacus 9"}},
-            "commit_info": {"id": None},
-            "benchmarks": [{"name": "test_step", "stats": {"min": 0.1, "rounds": 5}}],
-            "datetime": "2024-01-01T00:00:00",
-            "version": "4.0.0",
-        },
     ],
     ids=lambda document: json.dumps(document)[:60],
 )

@@ -54,6 +54,15 @@ def test_missing_processes_are_named_with_how_to_carry_on(write_results: WriteRe
     )
 
 
+def test_single_processes_leave_nothing_unclear(write_results: WriteResults):
+    results = _by_length(write_results, {64: (5.0,), 128: (0.5,)})
+
+    notes = summarise(results).notes
+
+    # Their ratio has no interval, so that nothing can be said of how clear it is.
+    assert [note.partition(":")[0] for note in notes] == ["Incomplete"]
+
+
 def test_the_hint_to_carry_on_can_be_pasted_into_a_shell(write_results: WriteResults):
     results = write_results(make_plan(), {(0, "full-copy", 0): 1.0}, name="my results.json")
 
