@@ -1,0 +1,123 @@
+"""The figures of ``stepbench overlap``: for each arm of a cell, in both orders, over processes."""
+
+from __future__ import annotations
+
+import operator
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+from .overlap import Sample, over_processes
+from .overlap_run import CellRun, OverlapPlan, cpu_share, samples_of
+from .statistics import Estimate
+
+
+@dataclass(frozen=True)
+class OrderFigures:
+    """An arm in the order of one scheduler; all in seconds, with intervals over processes.
+
+    Attributes:
+        path, other_host, launch, between, host: the host's time, in parts and in sum.
+        forward: how long a forward ran.
+        exposed: how long the device waited for the host in each step.
+        hidden: the rest of the host's time.
+        step: what a step took.
+        predicted_exposed, predicted_step: what it would be after the model, of the same samples.
+        saved: how much shorter a step is than with the first arm; None of the first arm.
+    """
+
+    path: Estimate
+    other_host: Estimate
+    launch: Estimate
+    between: Estimate
+    host: Estimate
+    forward: Estimate
+    exposed: Estimate
+    hidden: Estimate
+    step: Estimate
+    predicted_exposed: Estimate
+    predicted_step: Estimate
+    saved: Estimate | None
+
+    @property
+    def departure(self) -> float:
+        """By what share the measured step departs from the model's; 0 where both are nothing."""
+        predicted = self.predicted_step.value
+        return abs(self.step.value - predicted) / predicted if predicted > 0 else 0.0
+
+
+@dataclass(frozen=True)
+class ArmFigures:
+    """One arm of a cell.
+
+    Attributes:
+        arm: how it was named.
+        without_overlap, with_overlap: in either order.
+        spread: how many times as long as the quickest process's the slowest one's path took, in
+            the order in which that is more.
+    """
+
+    arm: str
+    without_overlap: OrderFigures
+    with_overlap: OrderFigures
+    spread: float
+
+    @property
+    def forward(self) -> Estimate:
+        """How long a forward ran, with overlap."""
+        return self.with_overlap.forward
+
+
+@dataclass(frozen=True)
+class CellFigures:
+    """One cell.
+
+    Attributes:
+        scenario: the cell.
+        arms: its arms, the first of them what the others are compared with; empty where no
+            process gave a result.
+        processes: how many processes gave one.
+        cpu_share: the smallest share of its core that one got.
+        failure: why one gave none; None if all did.
+    """
+
+    scenario: SteadyDecode | TraceReplay
+    arms: tuple[ArmFigures, ...]
+    processes: int
+    cpu_share: float
+    failure: str | None
+
+
+def figures(plan: OverlapPlan, run: CellRun) -> CellFigures:
+    """Return the figures of a cell. Raises ValueError as ``samples_of``."""
+    samples = samples_of(plan, run)
+    arms = []
+    for index, source in enumerate(plan.arms if run.processes else ()):
+        orders = [samples[index, overlap] for overlap in (False, True)]
+        without, within = (
+            _order(own, samples[0, overlap] if index else None)
+            for own, overlap in zip(orders, (False, True), strict=True)
+        )
+        spread = max(_spread([sample.path for sample in own]) for own in orders)
+        arms.append(ArmFigures(source.spec, without, within, spread))
+    return CellFigures(run.scenario, tuple(arms), len(run.processes), cpu_share(run), run.failure)
+
+
+def _spread(values: Sequence[float]) -> float:
+    return max(values) / min(values) if min(values) > 0 else 1.0
+
+
+def _order(samples: Sequence[Sample], base: Sequence[Sample] | None) -> OrderFigures:
+    def of(name: str) -> Estimate:
+        return over_processes(list(map(operator.attrgetter(name), samples)))
+
+    saved = None
+    if base is not None:
+        # The same process, the same workload: what both share cancels out.
+        pairs = zip(base, samples, strict=True)
+        saved = over_processes([first.step - own.step for first, own in pairs])
+    return OrderFigures(
+        **{name: of(name) for name in OrderFigures.__dataclass_fields__ if name != "saved"},
+        saved=saved,
+    )

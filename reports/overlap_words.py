@@ -1,0 +1,172 @@
+"""What stands below the table of ``stepbench overlap``: findings, assumptions, where it was."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from harness.exposure import Exposure, exposures, largest_departure
+from harness.overlap_figures import CellFigures
+from harness.overlap_run import WARMUPS, OverlapPlan
+from scenarios.scenario import SteadyDecode
+
+from .words import code, counted
+
+# Beyond it the measured steps are not what the model says.
+_FAR = 0.05
+# Processes of the same cell and arm do the same work.
+_FAR_APART = 1.25
+# A loop that never sleeps has its core to itself.
+_ALONE = 0.95
+# NVML's reasons for clocks below the highest that hold nothing back: none, and an idle GPU.
+_HARMLESS = 0x1
+
+
+def notes(
+    plan: OverlapPlan, cells: Sequence[CellFigures], devices: Sequence[Mapping[str, Any]]
+) -> list[str]:
+    """Return the sentences that a reader must not miss."""
+    found = _unrealistic(plan, cells)
+    points = exposures(plan, cells)
+    found += map(_exposure, points)
+    if not points and all(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios):
+        found.append(
+            "From which context or batch on the path is exposed, realistic cells tell that differ "
+            "in it alone, such as `--requests 64 --tokens 512,2048,8192`."
+        )
+    return [*found, *_agreement(cells), *_noise(cells), *_throttling(devices)]
+
+
+def assumptions(plan: OverlapPlan) -> str:
+    """Return the paragraph that says what the figures are, and what they are not."""
+    between = ", and what the stand-ins do meanwhile" if plan.device == "cuda" else ""
+    saved = ""
+    if len(plan.arms) > 1:
+        base = code(plan.arms[0].spec)
+        saved = f"Saved is how much shorter a step is than with {base}, of the same process. "
+    steady = all(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios)
+    return (
+        f"Assumptions. Host is the path, {plan.other_host * 1e3:g} ms of other host work before "
+        f"the launch (`--other-host-ms`), and the launch{between}. Forward: "
+        f"{plan.forward.describe()}. Without overlap a step is Host and then Forward, and all of "
+        "Host is exposed. With the overlap scheduler Host is hidden while the forward of the "
+        "iteration before still runs, and what is longer than that is exposed: a forward of at "
+        "least Host hides it all. Path, Host, Exposed and Hidden are those with overlap. "
+        f"{saved}Not in it: sampling, the update of the requests, the connector's own work, and "
+        "communication between GPUs; every layer attends to the whole context. These are times of "
+        "a step: what a service gains by them depends on much else, and is not said here. "
+        f"Measured in the executor's loop, with the real path in it, on {_device(plan)}: "
+        f"{counted(plan.processes, 'process')} of a cell, in each of them all arms in both orders, "
+        f"in random turn, {counted(WARMUPS, 'warm-up iteration')} and then {_counts(plan)}. A "
+        f"process gives the {'median' if steady else 'mean'} of its iterations, and figures are "
+        "means over processes, with 95 % intervals. The garbage collector is off; the host's "
+        f"caches are {'swept before each path' if plan.cold else 'warm'}."
+    )
+
+
+def whereabouts(
+    plan: OverlapPlan, devices: Sequence[Mapping[str, Any]], metadata: Mapping[str, object]
+) -> str:
+    """Return the paragraph that names machine, code and command."""
+    words = [str(metadata["where"])]
+    for about in [about for about in devices if about][:1]:
+        layers, held = about["layers"], about["layers_held"]
+        own = "of their own" if held == layers else f"for {held} of them, used in turn"
+        words.append(
+            f"{about['gpu']}, PyTorch {about['torch']}, CUDA {about['cuda']}; the forward has all "
+            f"{layers} layers, with matrices {own}."
+        )
+    command = code(str(metadata["command"]))
+    return " ".join([*words, f"Seed {plan.seed}. Repeat with {command}."])
+
+
+def _unrealistic(plan: OverlapPlan, cells: Sequence[CellFigures]) -> list[str]:
+    """Return a sentence for each reason that cells cannot be for."""
+    by_reason: dict[str, list[str]] = {}
+    for cell in cells:
+        reason = plan.forward.unrealistic(cell.scenario)
+        if reason is not None:
+            by_reason.setdefault(reason, []).append(cell.scenario.name)
+    return [f"Not realistic: {', '.join(names)}: {why}." for why, names in by_reason.items()]
+
+
+def _noise(cells: Sequence[CellFigures]) -> list[str]:
+    spreads = [(arm.spread, cell.scenario.name, arm.arm) for cell in cells for arm in cell.arms]
+    far = sorted((each for each in spreads if each[0] > _FAR_APART), reverse=True)
+    notes = []
+    share = min((cell.cpu_share for cell in cells), default=1.0)
+    if share < _ALONE:
+        notes.append(
+            f"Busy core: a process got {share:.0%} of it. What it waited for the core is in the "
+            "steps, and not in the model's."
+        )
+    if far:
+        factor, name, arm = far[0]
+        words = f"{name} with {code(arm)} by a factor of {factor:.2f}"
+        others = f", and {len(far) - 1} more" if len(far) > 1 else ""
+        notes.append(f"Noisy: processes of the same cell differ, {words}{others}.")
+    return notes
+
+
+def _exposure(found: Exposure) -> str:
+    first, last = found.cells[0], found.cells[-1]
+    if found.size == "tokens":
+        common, size = counted(first.requests, "request"), "tokens per request"
+        sizes = first.tokens, last.tokens
+    else:
+        common, size = f"{first.tokens:,} tokens per request", "requests"
+        sizes = first.requests, last.requests
+    words = ", ".join([common, first.manager.upper(), *first.settings()])
+    where = f"With {words}, overlap: {code(found.arm)} is"
+    state, before = ("exposed", "hidden") if found.is_exposed else ("hidden", "exposed")
+    if found.point is None:
+        return f"{where} {state} at {sizes[0]:,} to {sizes[1]:,} {size}."
+    return f"{where} {before} up to about {found.point:,.0f} {size}, and {state} from there on."
+
+
+def _agreement(cells: Sequence[CellFigures]) -> list[str]:
+    found = largest_departure(cells)
+    if found is None:
+        return []
+    share, cell, arm, overlap = found
+    words = (
+        f"The measured steps depart from those of the model by at most {share:.1%} ({cell}, "
+        f"{code(arm)}, {'overlap' if overlap else 'no overlap'})."
+    )
+    if share > _FAR:
+        words += " That is much: the machine was busy, or the model misses something here."
+    return [words]
+
+
+def _throttling(devices: Sequence[Mapping[str, Any]]) -> list[str]:
+    states = [
+        str(device.get(when, {}).get("clocks_event_reasons.active", ""))
+        for device in devices
+        for when in ("state_before", "state_after")
+    ]
+    reasons = sorted({state for state in states if _holds_back(state)})
+    if not reasons:
+        return []
+    return [f"The GPU's clocks were held back; the reasons that NVML gives: {', '.join(reasons)}."]
+
+
+def _holds_back(reasons: str) -> bool:
+    """Return whether a bit mask of NVML names a reason to hold clocks back."""
+    try:
+        return bool(int(reasons, 16) & ~_HARMLESS)
+    except ValueError:  # Not known there.
+        return False
+
+
+def _counts(plan: OverlapPlan) -> str:
+    counts = sorted({plan.iterations_of(scenario) for scenario in plan.scenarios})
+    return " or ".join(f"{count:,}" for count in counts)
+
+
+def _device(plan: OverlapPlan) -> str:
+    if plan.device == "cuda":
+        return "a real GPU, timed by its events"
+    return (
+        "a virtual GPU that is busy for the forward's time; its clock and the host's stand still "
+        "while the stand-ins move on, and a launch costs next to nothing, unlike a real one"
+    )

@@ -1,0 +1,309 @@
+"""``stepbench overlap``."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+from typing import Any, Literal
+
+import click
+
+from harness.arms import ARMS, check_arms, split_arms
+from harness.forward_time import ForwardTime
+from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
+from harness.models import GPUS, MODELS
+from harness.overlap_figures import figures
+from harness.overlap_file import write_overlap
+from harness.overlap_run import CellRun, OverlapPlan, run_cell
+from harness.plan import MAX_COUNT, check_distinct
+from harness.processes import FOREIGN_LIMIT
+from harness.results import check_writable
+from harness.sources import find_source
+from harness.verification import Verification, verify_briefly
+from reports.equivalence import partial, render_json, render_text
+from reports.words import sentences
+from scenarios.errors import InputError
+from scenarios.scenario import SteadyDecode
+from scenarios.workload import check_feasible
+
+from .cli import FOUND, INTERRUPTED, USAGE
+from .foreign import find_sources, make_factories, origins, runnable
+from .messages import say, unread_is_fine
+from .metadata import described_run
+from .options import (
+    chosen_format,
+    format_options,
+    provider_option,
+    selected_scenarios,
+    selection_options,
+    unused_file,
+)
+from .progress import CountingProgress
+
+_MODEL, _GPU = "llama-3.1-8b", "b200"
+# No forward and no host work of a step takes longer.
+_LONGEST_MS = 10_000
+
+
+@click.command()
+@selection_options
+@click.option(
+    "--arms",
+    default="full-copy,incremental",
+    show_default=True,
+    metavar="LIST",
+    help="Arms (stepbench list), or all: the ladder. The first is the base.",
+)
+@click.option("--forward-ms", type=float, help="What every forward takes, in ms.")
+@click.option("--model", metavar="NAME", help=f"One of {', '.join(MODELS)}.  [default: {_MODEL}]")
+@click.option(
+    "--gpu", metavar="NAME", help=f"For a roofline: {', '.join(GPUS)}.  [default: {_GPU}]"
+)
+@click.option("--gpus", type=click.IntRange(1, 64), help="GPUs that share a model.  [default: 1]")
+@click.option(
+    "--other-host-ms",
+    type=float,
+    default=0.0,
+    show_default=True,
+    help="Other host work before each launch, in ms.",
+)
+@click.option(
+    "--device",
+    type=click.Choice(["simulated", "cuda"]),
+    default="simulated",
+    show_default=True,
+    help="What runs the forwards: a virtual GPU, or a real one, on which they are measured.",
+)
+@click.option(
+    "--caches",
+    type=click.Choice(["warm", "cold"]),
+    default="warm",
+    show_default=True,
+    help="The host's caches before each path.",
+)
+@click.option(
+    "--processes",
+    type=click.IntRange(1, MAX_COUNT),
+    default=4,
+    show_default=True,
+    help="Processes of a cell.",
+)
+@click.option(
+    "--iterations",
+    type=click.IntRange(1, MAX_COUNT),
+    help="Of each arm in either order.  [default: 20, of a trace 100]",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@provider_option
+@click.option(
+    "-o",
+    "--output",
+    type=click.Path(path_type=Path),
+    help="File for the samples.  [default: results/overlap-DATE-TIME.json]",
+)
+@click.option("--force", is_flag=True, help="Overwrite that file.")
+@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@format_options(("terminal", "markdown", "json"))
+def command(
+    *,
+    arms: str,
+    forward_ms: float | None,
+    model: str | None,
+    gpu: str | None,
+    gpus: int | None,
+    other_host_ms: float,
+    device: Literal["simulated", "cuda"],
+    caches: str,
+    processes: int,
+    iterations: int | None,
+    seed: int,
+    cpu: str | None,
+    provider: str,
+    output: Path | None,
+    force: bool,
+    no_verify: bool,
+    quiet: bool,
+    style: str | None,
+    as_json: bool,
+    **options: Any,  # noqa: ANN401
+) -> int:
+    """Show what of the host path the forward hides, or not.
+
+    The executor's loop runs in the order of both schedulers with the real path in it, and is timed.
+    The forward takes what --forward-ms says, or what the roofline of a --model on a --gpu gives,
+    or, with --device cuda, what a synthetic forward of the model's shape takes on the GPU here.
+    With overlap a path is exposed where the host's time is longer than the forward's. Step times
+    are not the speed of a service.
+
+    \b
+    Exit codes: 0 done; 1 the outputs differ, or a worker dies or hangs; 2 no CUDA device here.
+
+    \b
+    Examples:
+      stepbench overlap --cells 64x2048,64x8192
+      stepbench overlap --requests 64 --tokens 2048,8192,32768 --model qwen2.5-7b --gpu b200
+      stepbench overlap --arms full-copy,page-range --forward-ms 8 --other-host-ms 1.5
+      stepbench overlap --trace azure_llm_2023_conv.csv --model llama-3.1-70b --gpu h200 --gpus 4
+      stepbench overlap --device cuda --cells 64x2048
+    """
+    chosen = chosen_format(style, as_json)
+    forward = _forward(forward_ms, model, gpu, gpus, device)
+    other_host = _seconds("--other-host-ms", other_host_ms)
+    if options["overlap"]:
+        raise click.UsageError("--overlap says nothing here: both orders are always run")
+    # Those of the catalogue that are in the overlap scheduler's order are run in both, too.
+    found = [replace(scenario, overlap=False) for scenario in selected_scenarios(options)]
+    check_distinct(found)
+    if device == "cuda":
+        _check_cuda(found)
+    names = tuple(ARMS) if arms.strip() == "all" else split_arms(arms)
+    check_arms(names, floor=False)
+    # What cannot be imported is found before anything is measured.
+    sources = find_sources(names)
+    factories = make_factories(names, sources)
+    plan = OverlapPlan(
+        tuple(sources.get(name) or find_source(name) for name in names),
+        runnable(found, factories),
+        forward,
+        device,
+        other_host,
+        caches == "cold",
+        processes,
+        iterations,
+        seed,
+        choose_cpu(cpu),
+        provider,
+    )
+    memory = available_memory()
+    for scenario in plan.scenarios:
+        check_feasible(scenario, plan.advances(scenario), plan.seed_of(0), memory)
+    verification = None
+    if not no_verify:
+        # What comes from elsewhere may end its process, or never come back.
+        limit = FOREIGN_LIMIT if sources else None
+        verification = verify_briefly(factories, provider, limit=limit)
+        if verification is not None and verification.failure is not None:
+            render = render_json if chosen == "json" else render_text
+            with unread_is_fine():
+                click.echo(render(verification, origins(sources)), nl=False)
+            say("the arms differ, so they are not measured; --no-verify insists")
+            return FOUND
+    metadata = _metadata(plan, verification, origins(sources))
+    file = output or unused_file("overlap")
+    runs: list[CellRun] = []
+    with lock_file(file):
+        check_writable(file, force=force)
+        code, is_kept = _measure(plan, runs, file, metadata, quiet=quiet)
+    if not runs:
+        return code
+    # pandas, which the reports import, takes a quarter of a second.
+    from reports.overlap import write_overlap as write_report
+
+    devices = [process["device"] for run in runs for process in run.processes]
+    cells = [figures(plan, run) for run in runs]
+    with unread_is_fine():
+        write_report(plan, cells, devices, metadata, chosen, sys.stdout)
+    if is_kept and not quiet:
+        say(f"samples kept in {file}")
+    return code
+
+
+def _forward(
+    forward_ms: float | None, model: str | None, gpu: str | None, gpus: int | None, device: str
+) -> ForwardTime:
+    """Return where the forward time comes from. Raises click.UsageError where that is not one."""
+    given = {"--forward-ms": forward_ms, "--model": model, "--gpu": gpu, "--gpus": gpus}
+    named = [name for name, value in given.items() if value is not None]
+    if device == "cuda":
+        for name in named:
+            if name != "--model":
+                raise click.UsageError(f"--device cuda measures the forward: {name} contradicts it")
+        return ForwardTime(model=_MODEL if model is None else model)
+    if forward_ms is not None:
+        if len(named) > 1:
+            raise click.UsageError(f"{named[0]} and {named[1]} exclude each other")
+        return ForwardTime(_seconds("--forward-ms", forward_ms))
+    return ForwardTime(
+        model=_MODEL if model is None else model, gpu=_GPU if gpu is None else gpu, gpus=gpus or 1
+    )
+
+
+def _seconds(option: str, milliseconds: float) -> float:
+    if not 0 <= milliseconds <= _LONGEST_MS:  # Nor not a number.
+        raise click.UsageError(f"{option} takes milliseconds from 0 to {_LONGEST_MS:,}")
+    return milliseconds / 1e3
+
+
+def _check_cuda(scenarios: list[Any]) -> None:
+    """Raise InputError unless these cells can be run on a GPU that is here."""
+    if not all(isinstance(scenario, SteadyDecode) for scenario in scenarios):
+        raise InputError("--device cuda takes cells: a trace replays on the simulated device")
+    from harness.cuda_device import import_torch
+
+    import_torch()
+
+
+def _measure(
+    plan: OverlapPlan,
+    runs: list[CellRun],
+    file: Path,
+    metadata: dict[str, object],
+    *,
+    quiet: bool,
+) -> tuple[int, bool]:
+    """Run cell by cell into ``runs`` and ``file``; return the exit code, and whether all is kept.
+
+    Where the file cannot be written any more, nothing else is measured.
+    """
+    total = len(plan.scenarios) * plan.processes
+    is_kept = True
+    try:
+        with (
+            lock_cpu(plan.cpu),
+            keep_off(plan.cpu),
+            CountingProgress(total, "processes", quiet=quiet) as progress,
+        ):
+            for scenario in plan.scenarios:
+                progress.describe(scenario.name)
+                run = run_cell(plan, scenario, lambda: progress.add(1))
+                # First the file: what is said to be kept has to be in it.
+                is_kept = _keep(file, plan, [*runs, run], metadata)
+                runs.append(run)
+                if not is_kept:
+                    break
+    except KeyboardInterrupt:
+        finished = f"{len(runs)} of {len(plan.scenarios)} cells are finished"
+        say(f"interrupted; {finished}{f' and kept in {file}' if runs else ''}")
+        return INTERRUPTED, is_kept
+    failures = [run.failure for run in runs if run.failure is not None]
+    for failure in failures:
+        say(failure)
+    if failures:
+        return FOUND, is_kept
+    return (0 if is_kept else USAGE), is_kept
+
+
+def _keep(file: Path, plan: OverlapPlan, runs: list[CellRun], metadata: dict[str, object]) -> bool:
+    """Write the file; return whether that was possible, and say why it was not."""
+    try:
+        write_overlap(file, plan, runs, metadata)
+    except InputError as error:
+        say(str(error))  # What was found counts for more than where it should be kept.
+        return False
+    return True
+
+
+def _metadata(
+    plan: OverlapPlan, verification: Verification | None, named: dict[str, str]
+) -> dict[str, object]:
+    words = ["outputs not verified"]
+    if len(plan.arms) == 1:
+        words = []
+    elif verification is not None:
+        words = ["outputs verified in a few random runs first"]
+        words += [line[0].lower() + line[1:].rstrip(".") for line in partial(verification)]
+    words += [line.rstrip(".") for line in sentences(named)]
+    return described_run(plan.cpu, plan.provider, *words)
