@@ -1,13 +1,24 @@
 """``stepbench report``."""
 
+import io
 import sys
 from pathlib import Path
+from typing import TYPE_CHECKING, cast
 
 import click
 
+from harness.files import write_atomically
+from harness.results import check_writable
+from scenarios.errors import InputError
+
 from .cli import NOTHING_TO_COMPARE
 from .messages import say, unread_is_fine
-from .options import chosen_format, format_options, print_summaries
+from .options import FORMATS, chosen_format, format_options
+from .progress import CountingProgress
+
+if TYPE_CHECKING:
+    from reports.evidence import Evidence
+    from reports.report import Style
 
 
 @click.command()
@@ -18,15 +29,37 @@ from .options import chosen_format, format_options, print_summaries
     type=click.Path(path_type=Path),
     help="Earlier results of the same machine, to show the times of a single file beside.",
 )
-@format_options()
+@click.option(
+    "--plots",
+    metavar="DIR",
+    type=click.Path(path_type=Path),
+    help="Write the plots there as well: SVG and PNG, for light and for dark pages.",
+)
+@click.option(
+    "-o", "--output", type=click.Path(path_type=Path), help="Write the report there instead."
+)
+@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@format_options((*FORMATS, "comment", "html"))
 def command(
-    files: tuple[Path, ...], baseline: Path | None, style: str | None, as_json: bool
+    *,
+    files: tuple[Path, ...],
+    baseline: Path | None,
+    plots: Path | None,
+    output: Path | None,
+    quiet: bool,
+    style: str | None,
+    as_json: bool,
 ) -> int:
-    """Print the table of stored results.
+    """Print what stored results say: tables, plots, a comment, a page.
 
-    Results of several files become a table each; results of several machines are marked as such.
-    With a baseline, which has to be of the same machine, the times of both stand side by side. That
-    is no verdict, since the machine drifts between two runs: for one, use `stepbench compare`.
+    A FILE is what speedup, compare, gate or nox -s bench wrote, or what verify or count printed
+    with --json. Results of several files become a table each; results of several machines are
+    marked as such. With a baseline, which has to be of the same machine, the times of both stand
+    side by side. That is no verdict, since the machine drifts between two runs: for one, use
+    `stepbench compare`.
+
+    The format comment is Markdown for a pull request, html a page of its own with the plots and all
+    samples in it.
 
     \b
     Exit codes: 0 printed; 4 the baseline is of another machine, or has arms or cells that the file
@@ -38,21 +71,60 @@ def command(
       stepbench report results/speedup.json --format markdown > table.md
       stepbench report laptop.json server.json --json
       stepbench report new.json --baseline old.json
+      stepbench report results/speedup.json --plots plots
+      stepbench report results/speedup.json gate.json counts.json --format comment
+      stepbench report results/speedup.json --format html -o report.html
     """
-    chosen = chosen_format(style, as_json)
-    if baseline is None:
-        print_summaries(files, chosen)
-        return 0
-    if len(files) > 1:
-        raise click.UsageError("--baseline goes with a single file")
+    chosen = cast("Style", chosen_format(style, as_json))
+    if chosen == "html" and output is None and sys.stdout.isatty():
+        raise click.UsageError("a page is for a file: add -o report.html")
+    if output is not None:
+        check_writable(output, force=True)
+    if baseline is not None:
+        if len(files) > 1:
+            raise click.UsageError("--baseline goes with a single file")
+        if plots is not None or output is not None or chosen in ("comment", "html"):
+            raise click.UsageError("--baseline goes with a table alone, printed")
+        return _beside(files[0], baseline, chosen)
     # pandas takes a quarter of a second to import.
+    from reports.evidence import read_evidence
+    from reports.report import left_out_of_csv, write_report
+
+    evidence = read_evidence(files)
+    if plots is not None:
+        _draw(evidence, plots, quiet=quiet)
+    text = io.StringIO()
+    write_report(evidence, chosen, text if output is not None else sys.stdout)
+    if output is not None:
+        write_atomically(output, lambda file: file.write(text.getvalue()))
+    if chosen == "csv" and left_out_of_csv(evidence):
+        say("CSV holds speedup tables alone: the other files are left out")
+    return 0
+
+
+def _beside(file: Path, baseline: Path, style: "Style") -> int:
+    """Print the times of a file beside those of its baseline; return the exit code."""
     from harness.results import load
     from reports.baseline import compare_files, write_comparison
 
-    comparison = compare_files(load(files[0]), load(baseline))
+    comparison = compare_files(load(file), load(baseline))
     with unread_is_fine():
-        write_comparison(comparison, chosen, sys.stdout)
-    if chosen == "csv":
+        write_comparison(comparison, style, sys.stdout)  # type: ignore[arg-type]
+    if style == "csv":
         for note in comparison.notes:  # For which a table has no place.
             say(note)
     return NOTHING_TO_COMPARE if comparison.only_baseline else 0
+
+
+def _draw(evidence: "Evidence", folder: Path, *, quiet: bool) -> None:
+    """Write the plots. Raises InputError where there is nothing to draw."""
+    # matplotlib takes half a second to import.
+    from reports.plots.draw import plots, write_plots
+
+    found = plots(evidence)
+    if not found:
+        raise InputError("--plots: nothing to draw: no samples of speedup or compare in the files")
+    with CountingProgress(len(found), "plots", quiet=quiet) as progress:
+        files = write_plots(found, folder, progress.add)
+    if not quiet:
+        say(f"{len(files)} files in {folder}")

@@ -1,0 +1,70 @@
+"""All plots of a report, and the files of them."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from pathlib import Path
+
+from scenarios.errors import InputError
+
+from ..evidence import Evidence
+from ..frame import samples_frame
+from . import distribution, duet, overlap, scaling, speedup, timeline
+from .style import THEMES, Plot, render
+
+_KINDS = ("svg", "png")
+
+
+def plots(evidence: Evidence) -> list[Plot]:
+    """Return the plots that the evidence allows; those of several files of a kind are numbered."""
+    return list(_plots(evidence))
+
+
+def _plots(evidence: Evidence) -> Iterator[Plot]:
+    for number, (results, summary) in enumerate(
+        zip(evidence.results, evidence.summaries, strict=True)
+    ):
+        suffix = f"-{number + 1}" if len(evidence.results) > 1 else ""
+        found = (
+            speedup.plot(summary, f"speedup{suffix}"),
+            scaling.plot(summary, f"scaling{suffix}"),
+            timeline.plot(results, f"timeline{suffix}"),
+            distribution.plot(results, samples_frame(results), f"distribution{suffix}"),
+        )
+        yield from filter(None, found)
+    for number, file in enumerate(evidence.duets):
+        suffix = f"-{number + 1}" if len(evidence.duets) > 1 else ""
+        yield from filter(None, [duet.plot(file, f"duet{suffix}")])
+    for number, measured in enumerate(evidence.overlaps):
+        suffix = f"-{number + 1}" if len(evidence.overlaps) > 1 else ""
+        yield from filter(None, [overlap.plot(measured, f"overlap{suffix}")])
+
+
+def write_plots(
+    found: Sequence[Plot], folder: Path, progress: Callable[[int], None] = lambda _count: None
+) -> list[Path]:
+    """Write each plot as SVG and PNG, for light and for dark pages; return the files.
+
+    Args:
+        found: the plots.
+        folder: where to; it is made if it is missing.
+        progress: called with 1 after each plot.
+
+    Raises:
+        InputError: a file cannot be written.
+    """
+    files = []
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+        for plot in found:
+            for theme in THEMES:
+                for kind in _KINDS:
+                    file = folder / f"{plot.name}-{theme.name}.{kind}"
+                    file.write_bytes(render(plot, theme, kind))
+                    files.append(file)
+            progress(1)
+    except OSError as error:
+        raise InputError(
+            f"{error.filename or folder}: cannot be written: {error.strerror}"
+        ) from None
+    return files

@@ -1,0 +1,91 @@
+"""A report of all kinds of evidence together, in any of its formats."""
+
+from __future__ import annotations
+
+import json
+from typing import Any, Literal, TextIO
+
+from scenarios.errors import InputError
+
+from . import comment, records, terminal
+from .evidence import Evidence
+from .formats import Format, write
+from .markdown import render_part
+from .parts import Part, Section, Verbatim
+from .sections import sections
+
+# Besides those of a summary.
+Style = Format | Literal["comment", "html"]
+
+
+def write_report(evidence: Evidence, style: Style, file: TextIO) -> None:
+    """Write what the files hold to ``file``; speedup tables alone as ``formats.write`` does.
+
+    Raises:
+        InputError: the format is CSV, and there is no speedup table.
+    """
+    if style == "comment":
+        file.write(comment.render(evidence))
+    elif style == "html":
+        # Jinja and matplotlib take half a second to import.
+        from .page import render_page
+
+        file.write(render_page(evidence))
+    elif style == "json":
+        file.write(_json(evidence))
+    elif style == "csv" and not evidence.results:
+        raise InputError("CSV holds speedup tables alone, and none of the files has one")
+    elif style == "csv" or not _others(evidence):
+        write(evidence.summaries, style, file)
+    elif style == "terminal":
+        terminal.print_sections(sections(evidence), file)
+    else:
+        file.write("\n\n".join(map(_markdown, sections(evidence))) + "\n")
+
+
+def left_out_of_csv(evidence: Evidence) -> bool:
+    """Return whether a CSV lacks some of the files."""
+    return bool(_others(evidence))
+
+
+def _others(evidence: Evidence) -> list[Section]:
+    """Return the sections of what is no speedup table."""
+    return sections(Evidence((), *(getattr(evidence, name) for name in _OTHER_KINDS)))
+
+
+_OTHER_KINDS = tuple(name for name in Evidence.__dataclass_fields__ if name != "results")
+
+
+def _markdown(section: Section) -> str:
+    parts = [f"## {render_part(section.title)}", f"**{render_part(section.verdict)}**"]
+    for part in section.parts:
+        parts.append(comment.fenced(part.text) if isinstance(part, Verbatim) else render_part(part))
+    return "\n\n".join([*parts, render_part(section.provenance)])
+
+
+def _json(evidence: Evidence) -> str:
+    """Return the document of the speedup tables, with the other sections beside them."""
+    text = records.render_json(evidence.summaries)
+    others = _others(evidence)
+    if not others:
+        return text
+    document: dict[str, Any] = json.loads(text)
+    document["sections"] = [
+        {
+            "title": section.title,
+            "state": section.state.name.lower(),
+            "verdict": section.verdict,
+            "parts": [_part(part) for part in section.parts],
+            "provenance": section.provenance,
+        }
+        for section in others
+    ]
+    return json.dumps(document, indent=2) + "\n"
+
+
+def _part(part: Part) -> Any:  # noqa: ANN401
+    if isinstance(part, str):
+        return part
+    if isinstance(part, Verbatim):
+        return part.text
+    return {"columns": part.columns, "rows": part.rows}

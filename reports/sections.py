@@ -1,0 +1,169 @@
+"""A report of several kinds of evidence as sections, before any markup."""
+
+from __future__ import annotations
+
+from harness.arms import FLOOR
+from harness.documents import GateFile, VerificationFile, WorkFile
+from harness.duet_file import DuetFile
+from harness.gate import Outcome, outcome_of
+from harness.overlap_file import OverlapFile
+from harness.verdict import Kind
+
+from .counts import LEGEND, growth_parts, work_table
+from .duet import duet_parts, headline, how, overall_of
+from .evidence import Evidence
+from .overlap import overlap_parts
+from .overlap_words import whereabouts
+from .parts import Part, Section, State, Verbatim
+from .summary import Summary, is_open, machines_note, proper_arms
+from .table import Table, short_ratio, speedup_table
+from .words import code, counted
+
+
+def sections(evidence: Evidence) -> list[Section]:
+    """Return a section for each file: what decides first."""
+    return [
+        *map(_gate, evidence.gates),
+        *map(_duet, evidence.duets),
+        *map(_speedup, evidence.summaries),
+        *map(_verification, evidence.verifications),
+        *map(_work, evidence.works),
+        *map(_overlap, evidence.overlaps),
+    ]
+
+
+def warning(evidence: Evidence) -> str | None:
+    """Return the warning that several machines are involved, or None if it is one."""
+    return machines_note(evidence.summaries)
+
+
+def missing_note(evidence: Evidence) -> str:
+    """Return what would belong to a whole report and is not there; empty if nothing is missing."""
+    missing = evidence.missing()
+    return f"Not in this report: {'; '.join(missing)}." if missing else ""
+
+
+def _gate(file: GateFile) -> Section:
+    outcome = outcome_of(file.steps)
+    states = {Outcome.PASSED: State.GOOD, Outcome.INCONCLUSIVE: State.OPEN}
+    rows = tuple((step.name, step.outcome.words, step.summary) for step in file.steps)
+    details: list[Part] = []
+    for step in file.steps:
+        if step.details:
+            details += [f"{step.name}:", Verbatim(step.details)]
+    return Section(
+        "Gate",
+        states.get(outcome, State.BAD),
+        f"The gate against {code(file.base)}: {outcome.words}.",
+        (Table(("Step", "Outcome", "What was found"), rows), *details),
+        f"{file.where} Repeat with {code(file.command)}.",
+    )
+
+
+def _duet(file: DuetFile) -> Section:
+    kind = overall_of(file.duet, file.results)
+    states = {Kind.SLOWER: State.BAD, Kind.INCONCLUSIVE: State.OPEN}
+    return Section(
+        "Slower or faster?",
+        states.get(kind, State.GOOD),
+        headline(file.duet, file.results),
+        tuple(duet_parts(file.duet, file.results)),
+        how(file.duet, file.results, file.metadata),
+    )
+
+
+def _speedup(summary: Summary) -> Section:
+    arms = proper_arms(summary.arms)
+    # A single process has no interval, and says nothing for sure.
+    ratios = [
+        ratio for cell in summary.cells for ratio in cell.speedups.values() if not is_open(ratio)
+    ]
+    state = State.NEUTRAL
+    if any(ratio.high < 1 for ratio in ratios):
+        state = State.BAD
+    elif ratios:
+        state = State.GOOD if all(ratio.low > 1 for ratio in ratios) else State.OPEN
+    verdict = " ".join(_compared(summary, arms[0], arm) for arm in arms[1:])
+    if not verdict:
+        alone = code(arms[0]) if arms else code(FLOOR)
+        verdict = f"{alone} alone, in {counted(len(summary.cells), 'cell')}: nothing to compare."
+    parts: tuple[Part, ...] = (speedup_table(summary), *summary.notes)
+    return Section(f"Speedup: {summary.file}", state, verdict, parts, summary.provenance)
+
+
+def _compared(summary: Summary, base: str, arm: str) -> str:
+    """Say how many times as fast an arm is as the base, over the cells that have both."""
+    ratios = [cell.speedups[arm] for cell in summary.cells if arm in cell.speedups]
+    if not ratios:
+        return f"{code(arm)} and {code(base)} were measured in no common cell."
+    values = [ratio.value for ratio in ratios]
+    extent = " to ".join(dict.fromkeys(map(short_ratio, (min(values), max(values)))))
+    where = counted(len(ratios), "cell")
+    unclear = sum(ratio.low <= 1 <= ratio.high for ratio in ratios if not is_open(ratio))
+    if unclear:
+        where += f", no clear difference in {unclear}"
+    return f"{code(arm)} is {extent} times as fast as {code(base)} ({where})."
+
+
+def _verification(file: VerificationFile) -> Section:
+    arms = ", ".join(map(code, file.arms))
+    if file.difference is not None:
+        found = file.difference
+        operations = [f"{number}. {one}" for number, one in enumerate(found["operations"], start=1)]
+        return Section(
+            "Same outputs?",
+            State.BAD,
+            f"{code(found['arm'])} departs from {code(file.against)} in run {found['run']} of seed "
+            f"{file.seed}.",
+            (
+                f"After report {found['step']}, field {found['field']}: expected "
+                f"{code(found['expected'])}, found {code(found['actual'])}.",
+                Table(("Shortest operation list",), tuple((line,) for line in operations)),
+            ),
+            f"Repeat with {code(found['repeat'])}.",
+        )
+    same = (
+        f"{arms} gave the outputs of {code(file.against)}, field by field, in "
+        f"{counted(file.runs, 'random run')} with {counted(file.reports, 'report')}."
+    )
+    if file.uncovered:
+        few = f"Too few of the runs reached: {', '.join(file.uncovered)}."
+        return Section("Same outputs?", State.OPEN, same, (few,), f"Seed {file.seed}.")
+    return Section("Same outputs?", State.GOOD, same, (), f"Seed {file.seed}.")
+
+
+def _work(file: WorkFile) -> Section:
+    arms = list(dict.fromkeys(work.arm for work in file.works))
+    cells = len({work.scenario for work in file.works})
+    verdict = (
+        f"Exact work of {counted(len(arms), 'arm')} in {counted(cells, 'cell')}, per iteration."
+    )
+    parts: list[Part] = [work_table(file.works), *growth_parts(file.works)]
+    words = f"Counted on Python {file.python}. {LEGEND}"
+    return Section("How much work?", State.NEUTRAL, verdict, tuple(parts), words)
+
+
+def _overlap(file: OverlapFile) -> Section:
+    devices = [process["device"] for run in file.runs for process in run.processes]
+    base, *others = (source.spec for source in file.plan.arms)
+    verdict = " ".join(_saved(file, base, arm) for arm in others)
+    if not verdict:
+        verdict = f"What a step pays for with {code(base)} alone: nothing to compare."
+    parts = overlap_parts(file.plan, file.cells, devices, file.metadata)[:-1]
+    provenance = whereabouts(file.plan, devices, file.metadata)
+    return Section("Does it matter?", State.NEUTRAL, verdict, tuple(parts), provenance)
+
+
+def _saved(file: OverlapFile, base: str, arm: str) -> str:
+    """Say in how many cells a step is clearly shorter with an arm than with the base."""
+    found = [one for cell in file.cells for one in cell.arms if one.arm == arm]
+
+    def clear(overlap: bool) -> int:
+        orders = [one.with_overlap if overlap else one.without_overlap for one in found]
+        return sum(order.saved is not None and order.saved.low > 0 for order in orders)
+
+    return (
+        f"A step is shorter with {code(arm)} than with {code(base)} in {clear(False)} of "
+        f"{counted(len(found), 'cell')} without overlap, and in {clear(True)} with the overlap "
+        "scheduler."
+    )
