@@ -21,9 +21,11 @@ _COMMANDS = {
     "count": ("stepbench.count", "Count exactly what each arm does in an iteration."),
     "compare": ("stepbench.compare", "Compare two near-equal arms and give a verdict."),
     "gate": ("stepbench.gate", "Check a change for CI: same outputs, no more work, no slower."),
+    "overlap": ("stepbench.overlap", "Show what of the host path the forward hides, or not."),
     "doctor": ("stepbench.doctor", "Say what this machine is like for measuring, and how noisy."),
     "calibrate": ("stepbench.calibrate", "Show what the stand-ins' calls cost."),
-    "report": ("stepbench.report", "Print the table of stored results."),
+    "report": ("stepbench.report", "Print what stored results say: tables, plots, a comment, a page."),
+    "history": ("stepbench.history", "Keep results over time, and find when times changed."),
     "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
 

@@ -23,7 +23,9 @@ def commands() -> list[str]:
 
 def test_the_guide_goes_through_all_steps():
     named = [line.split()[1] for line in commands()]
-    assert named == ["list", "verify", "count", "compare", "speedup", "report"]
+    assert named == [
+        *("list", "verify", "count", "compare", "speedup", "overlap", "report", "report")
+    ]
 
 
 @pytest.mark.parametrize("line", commands())
