@@ -15,6 +15,7 @@ from scenarios.scenario import from_dict
 
 from .counting import FIGURES, Work
 from .files import read_input
+from .fingerprint import DIGEST
 from .gate import Outcome, Step
 
 # The key that says which document it is, with the version of its format.
@@ -78,6 +79,7 @@ class GateFile:
         steps: what was found.
         where: the machine, the code and the stand-ins, in words.
         command: the command line that repeats it.
+        machine: the machine's fingerprint; None where it was not noted.
         exit_code: what the command ended with.
     """
 
@@ -86,6 +88,7 @@ class GateFile:
     steps: tuple[Step, ...]
     where: str
     command: str
+    machine: str | None
     exit_code: int
 
 
@@ -96,11 +99,11 @@ def read_json(path: Path) -> Any:  # noqa: ANN401
         InputError: there is no such file, it cannot be read, or it is no JSON.
     """
     try:
-        text = read_input(path)
+        content = read_input(path)
     except FileNotFoundError:
         raise InputError(f"{path}: No such file or directory") from None
     try:
-        return json.loads(text)
+        return json.loads(content)
     except (ValueError, RecursionError) as error:
         raise InputError(f"{path}: truncated, or not a results file: {error}") from None
 
@@ -119,7 +122,7 @@ def load_work(path: Path, document: Mapping[str, Any]) -> WorkFile:
     try:
         works = tuple(map(_work, document["work"]))
         _check(bool(works), "it holds no work")
-        return WorkFile(path, _text(document["python"]), works)
+        return WorkFile(path, text(document["python"]), works)
     except DAMAGED as error:
         raise damaged(path, error) from None
 
@@ -131,19 +134,19 @@ def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFi
         difference = document["difference"]
         if difference is not None:
             for name in ("arm", "field", "expected", "actual", "repeat"):
-                _text(difference[name])
-            list(map(_text, difference["operations"]))
-            _whole(difference["run"])
-            _whole(difference["step"])
+                text(difference[name])
+            list(map(text, difference["operations"]))
+            whole(difference["run"])
+            whole(difference["step"])
         return VerificationFile(
             path,
-            tuple(map(_text, document["arms"])),
-            _text(document["against"]),
-            _whole(document["seed"]),
-            _whole(document["runs"]),
-            _whole(document["reports"]),
+            tuple(map(text, document["arms"])),
+            text(document["against"]),
+            whole(document["seed"]),
+            whole(document["runs"]),
+            whole(document["reports"]),
             difference,
-            tuple(map(_text, document["uncovered"])),
+            tuple(map(text, document["uncovered"])),
         )
     except DAMAGED as error:
         raise damaged(path, error) from None
@@ -156,11 +159,12 @@ def load_gate(path: Path, document: Mapping[str, Any]) -> GateFile:
         metadata = document["metadata"]
         return GateFile(
             path,
-            _text(document["base"]),
+            text(document["base"]),
             tuple(map(_step, document["steps"])),
-            _text(metadata["where"]),
-            _text(metadata["command"]),
-            _whole(document["exit_code"]),
+            text(metadata["where"]),
+            text(metadata["command"]),
+            None if DIGEST not in metadata else text(metadata[DIGEST]),
+            whole(document["exit_code"]),
         )
     except DAMAGED as error:
         raise damaged(path, error) from None
@@ -173,7 +177,7 @@ def damaged(path: Path, error: Exception) -> InputError:
 
 
 def _work(record: Mapping[str, Any]) -> Work:
-    iterations, requests = _whole(record["iterations"]), float(record["requests_mean"])
+    iterations, requests = whole(record["iterations"]), float(record["requests_mean"])
     _check(iterations > 0 and requests > 0, "a cell without iterations or requests")
     scenario, tokens = from_dict(record["scenario"]), float(record["tokens_mean"])
 
@@ -185,7 +189,7 @@ def _work(record: Mapping[str, Any]) -> Work:
     _check(figures.keys() <= set(FIGURES), "a figure that is unknown")
     return Work(
         scenario,
-        _text(record["arm"]),
+        text(record["arm"]),
         iterations,
         round(requests * iterations),
         round(tokens * requests * iterations),
@@ -196,16 +200,18 @@ def _work(record: Mapping[str, Any]) -> Work:
 
 def _step(record: Mapping[str, Any]) -> Step:
     outcomes = {outcome.words: outcome for outcome in Outcome}
-    outcome = outcomes[_text(record["outcome"])]
-    return Step(_text(record["step"]), outcome, _text(record["summary"]), _text(record["details"]))
+    outcome = outcomes[text(record["outcome"])]
+    return Step(text(record["step"]), outcome, text(record["summary"]), text(record["details"]))
 
 
-def _text(value: object) -> str:
+def text(value: object) -> str:
+    """Return a text; raises ValueError for anything else."""
     _check(isinstance(value, str), f"{value!r} instead of a text")
     return str(value)
 
 
-def _whole(value: Any) -> int:  # noqa: ANN401
+def whole(value: Any) -> int:  # noqa: ANN401
+    """Return a whole number, not negative; raises ValueError for anything else."""
     _check(type(value) is int and value >= 0, f"{value!r} instead of a number")
     return int(value)
 

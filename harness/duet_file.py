@@ -12,7 +12,7 @@ from typing import Any
 from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
-from .documents import DAMAGED, check_format, damaged, number
+from .documents import DAMAGED, check_format, damaged, number, text, whole
 from .duet import COPIES, CellResult, Duet
 from .files import write_atomically
 from .sources import ArmSource
@@ -106,26 +106,32 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
     """
     check_format(path, document, DUET, FORMAT)
     try:
+        metadata = document["metadata"]
+        text(metadata["where"])
+        text(metadata["command"])
+        cpu = document["cpu"]
         duet = Duet(
-            ArmSource(**document["a"]),
-            ArmSource(**document["b"]),
+            _source(document["a"]),
+            _source(document["b"]),
             tuple(map(from_dict, document["scenarios"])),
-            number(document["threshold"]),
-            number(document["seconds"]),
-            document["seed"],
-            document["cpu"],
-            document["provider"],
-            document["comparisons"],
-            document["gc"],
+            threshold=number(document["threshold"]),
+            seconds=number(document["seconds"]),
+            seed=whole(document["seed"]),
+            cpu=None if cpu is None else whole(cpu),
+            provider=text(document["provider"]),
+            comparisons=whole(document["comparisons"]),
+            gc=bool(document["gc"]),
         )
         results = tuple(map(_cell, document["cells"]))
-        metadata = document["metadata"]
-        is_whole = bool(results) and isinstance(metadata["where"], str)
     except DAMAGED as error:
         raise damaged(path, error) from None
-    if not is_whole:
-        raise InputError(f"{path}: damaged: it holds no cell, or not where it was measured")
+    if not results:
+        raise InputError(f"{path}: damaged: it holds no cell")
     return DuetFile(path, duet, results, metadata)
+
+
+def _source(record: Mapping[str, Any]) -> ArmSource:
+    return ArmSource(**{name: text(value) for name, value in record.items()})
 
 
 def _cell(record: Mapping[str, Any]) -> CellResult:
@@ -140,7 +146,7 @@ def _cell(record: Mapping[str, Any]) -> CellResult:
         record["orders"],
         list(map(_process, record["first_run"])),
         list(map(_process, record["second_run"])),
-        record["failure"],
+        None if record["failure"] is None else text(record["failure"]),
         number(record["took"]),
     )
 
@@ -149,7 +155,7 @@ def _verdict(record: Mapping[str, Any]) -> Verdict:
     ratio, floor, detectable = record["ratio"], record["floor"], record["detectable"]
     return Verdict(
         Kind(record["kind"]),
-        record["reason"],
+        text(record["reason"]),
         None if ratio is None else Estimate(*(number(ratio[name]) for name in _ESTIMATE)),
         math.nan if floor is None else number(floor),
         math.nan if detectable is None else number(detectable),

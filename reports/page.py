@@ -33,7 +33,7 @@ _STATES = {
     State.BAD: "bad",
 }
 _UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "%": 0.01}
-_NUMBER = re.compile(r"^[+-]?[\d,]+(?:\.\d+)?")
+_NUMBER = re.compile(r"^[+-]?\d[\d,]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -110,7 +110,7 @@ def sort_key(text: str) -> str:
     if found is None:
         return text
     value = float(found.group().replace(",", ""))
-    unit = text[found.end() :].strip().split(" ")[0]
+    unit = text[found.end() :].strip().split(" ")[0].rstrip(",")
     return f"{value * _UNITS.get(unit, 1.0):.9g}"
 
 

@@ -12,7 +12,7 @@ from .evidence import Evidence
 from .formats import Format, write
 from .markdown import render_part
 from .parts import Part, Section, Verbatim
-from .sections import sections
+from .sections import missing_note, sections, warning
 
 # Besides those of a summary.
 Style = Format | Literal["comment", "html"]
@@ -38,9 +38,14 @@ def write_report(evidence: Evidence, style: Style, file: TextIO) -> None:
     elif style == "csv" or not _others(evidence):
         write(evidence.summaries, style, file)
     elif style == "terminal":
-        terminal.print_sections(sections(evidence), file)
+        found = sections(evidence)
+        terminal.print_sections(found, warning(evidence), missing_note(evidence), file)
     else:
-        file.write("\n\n".join(map(_markdown, sections(evidence))) + "\n")
+        first, last = warning(evidence), missing_note(evidence)
+        parts = [f"**{render_part(first)}**"] if first else []
+        parts += map(_markdown, sections(evidence))
+        parts += [render_part(last)] if last else []
+        file.write("\n\n".join(parts) + "\n")
 
 
 def left_out_of_csv(evidence: Evidence) -> bool:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from harness.arms import FLOOR
 from harness.documents import GateFile, VerificationFile, WorkFile
 from harness.duet_file import DuetFile
+from harness.fingerprint import DIGEST, UNKNOWN
 from harness.gate import Outcome, outcome_of
 from harness.overlap_file import OverlapFile
 from harness.verdict import Kind
@@ -34,7 +35,17 @@ def sections(evidence: Evidence) -> list[Section]:
 
 def warning(evidence: Evidence) -> str | None:
     """Return the warning that several machines are involved, or None if it is one."""
-    return machines_note(evidence.summaries)
+    note = machines_note(evidence.summaries)
+    machines = {summary.fingerprint for summary in evidence.summaries}
+    machines |= {file.metadata.get(DIGEST) for file in (*evidence.duets, *evidence.overlaps)}
+    machines |= {file.machine for file in evidence.gates}
+    machines -= {None, UNKNOWN}
+    if note is None and len(machines) > 1:
+        note = (
+            f"These files come from {len(machines)} different machines (they differ in "
+            "fingerprint): compare ratios between them, never times."
+        )
+    return note
 
 
 def missing_note(evidence: Evidence) -> str:
@@ -78,10 +89,9 @@ def _speedup(summary: Summary) -> Section:
     ratios = [
         ratio for cell in summary.cells for ratio in cell.speedups.values() if not is_open(ratio)
     ]
+    # What may be chance in one of many cells and arms is no verdict: those come of a duet.
     state = State.NEUTRAL
-    if any(ratio.high < 1 for ratio in ratios):
-        state = State.BAD
-    elif ratios:
+    if ratios:
         state = State.GOOD if all(ratio.low > 1 for ratio in ratios) else State.OPEN
     verdict = " ".join(_compared(summary, arms[0], arm) for arm in arms[1:])
     if not verdict:

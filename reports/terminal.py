@@ -37,22 +37,35 @@ def print_parts(parts: Sequence[Table | str], file: TextIO) -> None:
             _print_part(part, console)
 
 
-def print_sections(sections: Sequence[Section], file: TextIO) -> None:
-    """Print the sections of a report to ``file``, in the same way."""
+def print_sections(
+    sections: Sequence[Section], warning: str | None, missing: str, file: TextIO
+) -> None:
+    """Print the sections of a report to ``file``, in the same way.
+
+    Args:
+        sections: the sections.
+        warning: what comes before them, if anything.
+        missing: what comes after them, if anything.
+        file: where to.
+    """
     with _console(file) as console:
+        if warning:
+            _paragraph(console, _plain(warning) + "\n", "bold yellow")
         for section in sections:
             _paragraph(console, section.title, "bold")
-            _paragraph(console, section.verdict.replace("`", "'"), _STATES[section.state])
+            _paragraph(console, _plain(section.verdict), _STATES[section.state])
             for part in section.parts:
                 _print_part(part, console)
-            _paragraph(console, section.provenance.replace("`", "'") + "\n", "dim")
+            _paragraph(console, _plain(section.provenance) + "\n", "dim")
+        if missing:
+            _paragraph(console, _plain(missing), "dim")
 
 
 def _print_part(part: Part, console: Console) -> None:
     if isinstance(part, Verbatim):
         console.print(Text(part.text), soft_wrap=True)
     elif isinstance(part, str):
-        _paragraph(console, part.replace("`", "'"), "")
+        _paragraph(console, _plain(part), "")
     else:
         for table in _fitting(part, console):
             # A number broken over two lines would be misread: rather let the lines run on.
@@ -77,6 +90,11 @@ def _fitting(table: Table, console: Console) -> list[Table]:
             shown = list(range(names))
         shown.append(column)
     return [*tables, _of_columns(table, shown)]
+
+
+def _plain(text: str) -> str:
+    """Return a text in which code stands between quotation marks."""
+    return text.replace("`", "'")
 
 
 def _width(table: Table, console: Console) -> int:
@@ -118,7 +136,7 @@ def _print_all(summaries: Sequence[Summary], console: Console) -> None:
         console.print(_drawn(speedup_table(summary)))
         for text in summary.notes:
             _paragraph(console, text.replace("`", "") + "\n", "yellow")
-        _paragraph(console, summary.provenance.replace("`", "'"), "dim")
+        _paragraph(console, _plain(summary.provenance), "dim")
 
 
 def _drawn(table: Table) -> rich.table.Table:

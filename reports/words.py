@@ -6,7 +6,10 @@ from collections.abc import Mapping
 
 # What Markdown, or GitHub beyond it, could take for markup: also a mention, an issue's number, an
 # address. Within a word an underscore is none.
-_MARKUP = re.compile(r"[\\`*\[<|~]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|#(?=\d)|@(?=\w)|:(?=//)|(?<=www)\.")
+_MARKUP = re.compile(
+    r"[\\`*\[<|~$]|(?<!\w)_|_(?!\w)|&(?=#?\w+;)|#(?=\d)|@(?=\w)|:(?=//|[a-z+-][\w+-]*:)"
+    r"|(?<=www)\.|(?<=\bGH)-(?=\d)"
+)
 # A list, a heading, a quotation or a rule begins so.
 _AT_START = re.compile(r"^\s*(\d*)(?:([-+#.)=]+)(?=\s|$)|(>))")
 _TICKS = re.compile("`+")
@@ -70,15 +73,9 @@ def spans(text: str) -> list[tuple[str, str]]:
 def _escape(found: re.Match[str]) -> str:
     character = found.group()
     # A backslash does not keep GitHub from mentioning or linking: an empty character does.
-    apart = {
-        "<": "&lt;",
-        "&": "&amp;",
-        "@": "@\u200b",
-        "#": "#\u200b",
-        ":": ":\u200b",
-        ".": ".\u200b",
-    }
-    return apart.get(character, f"\\{character}")
+    if character in "@#:.-":
+        return f"{character}\u200b"
+    return {"<": "&lt;", "&": "&amp;"}.get(character, f"\\{character}")
 
 
 def sentences(origins: Mapping[str, str]) -> list[str]:

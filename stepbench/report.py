@@ -91,14 +91,15 @@ def command(
     from reports.report import left_out_of_csv, write_report
 
     evidence = read_evidence(files)
-    if plots is not None:
-        _draw(evidence, plots, quiet=quiet)
     text = io.StringIO()
     write_report(evidence, chosen, text if output is not None else sys.stdout)
     if output is not None:
         write_atomically(output, lambda file: file.write(text.getvalue()))
     if chosen == "csv" and left_out_of_csv(evidence):
         say("CSV holds speedup tables alone: the other files are left out")
+    if plots is not None:
+        sys.stdout.flush()
+        _draw(evidence, plots, quiet=quiet)
     return 0
 
 
@@ -123,7 +124,7 @@ def _draw(evidence: "Evidence", folder: Path, *, quiet: bool) -> None:
 
     found = plots(evidence)
     if not found:
-        raise InputError("--plots: nothing to draw: no samples of speedup or compare in the files")
+        raise InputError("--plots: nothing to draw: the files hold no samples")
     with CountingProgress(len(found), "plots", quiet=quiet) as progress:
         files = write_plots(found, folder, progress.add)
     if not quiet:

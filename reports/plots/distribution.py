@@ -52,7 +52,7 @@ def plot(results: Results, samples: pd.DataFrame, name: str) -> Plot | None:
             log_if_wide(axes, "x", [own.min(), own.max()])
             axes.set(ylim=(0, 1), xlabel="ms", ylabel="share below")
             axes.set_title(label(scenario), loc="left")
-        legend_below(figure, all_axes[0])
+        legend_below(figure, all_axes)
         return figure
 
     left_out = f" The first {MOST_CELLS} cells." if len(scenarios) > MOST_CELLS else ""

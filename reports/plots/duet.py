@@ -51,7 +51,7 @@ def plot(file: DuetFile, name: str) -> Plot | None:
             axes.axhspan(-threshold, threshold, color=theme.grid, alpha=0.5, linewidth=0)
             axes.set(xlabel="control, %", ylabel="effect, %")
             axes.set_title(f"{label(result.scenario)}: {result.verdict.kind}", loc="left")
-        legend_below(figure, all_axes[0])
+        legend_below(figure, all_axes)
         return figure
 
     left_out = f" The first {MOST_CELLS} cells." if len(results) > MOST_CELLS else ""

@@ -146,10 +146,18 @@ def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[An
     return figure, axes[:count]
 
 
-def legend_below(figure: Figure, axes: Any, columns: int = 4) -> None:  # noqa: ANN401
-    """Put one legend for all panels below them."""
-    handles, labels = axes.get_legend_handles_labels()
-    figure.legend(handles, labels, loc="outside lower center", ncols=min(columns, len(labels)))
+def legend_below(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:
+    """Put one legend for all panels below them: a series may be missing in some."""
+    found: dict[str, Any] = {}
+    for axes in panels:
+        handles, labels = axes.get_legend_handles_labels()
+        found |= {label: found.get(label, one) for one, label in zip(handles, labels, strict=True)}
+    figure.legend(
+        list(found.values()),
+        list(found),
+        loc="outside lower center",
+        ncols=min(columns, len(found)),
+    )
 
 
 def log_if_wide(axes: Any, which: str, values: Sequence[float]) -> None:  # noqa: ANN401

@@ -33,7 +33,11 @@ def plot(results: Results, name: str) -> Plot | None:
             for arm, (seconds, first) in cells[scenario].items():
                 style = look(theme, arms.index(arm))
                 axes.plot(
-                    [1e3 * value for value in seconds], color=style.color, linewidth=1, label=arm
+                    [1e3 * value for value in seconds],
+                    color=style.color,
+                    linestyle=style.line,
+                    linewidth=1,
+                    label=arm,
                 )
                 boundaries = boundary_iterations(scenario, first, len(seconds))
             for iteration in boundaries:
@@ -46,7 +50,7 @@ def plot(results: Results, name: str) -> Plot | None:
             axes.grid(visible=False, axis="x")
             axes.xaxis.set_major_locator(MaxNLocator(integer=True))
         all_axes[-1].set(xlabel="iteration")
-        legend_below(figure, all_axes[0])
+        legend_below(figure, all_axes)
         return figure
 
     left_out = f" The first {MOST_CELLS} cells." if len(cells) > MOST_CELLS else ""

@@ -108,6 +108,7 @@ def test_a_gate():
         ),
         "stepbench 1.2.",
         "stepbench gate",
+        None,
         4,
     )
 

@@ -45,6 +45,9 @@ FAILED = CellResult(
 )
 
 
+WHERE = {"where": "here", "command": "stepbench compare"}
+
+
 def no_constant(name: str) -> None:
     pytest.fail(f"{name} is no JSON")
 
@@ -194,6 +197,13 @@ def test_what_was_written_is_read_back(tmp_path: Path):
         (("threshold",), "0.5%"),
         (("cells",), []),
         (("cells",), None),
+        (("metadata", "command"), None),
+        (("comparisons",), "x"),
+        (("seed",), "0"),
+        (("cpu",), 1.5),
+        (("provider",), None),
+        (("a", "spec"), 5),
+        (("cells", 0, "failure"), 1),
         (("metadata",), {}),
         (("cells", 0, "samples", 0), [[1e-3]]),
         (("cells", 0, "samples", 0, 0, 0), "1"),
@@ -207,7 +217,7 @@ def test_what_was_written_is_read_back(tmp_path: Path):
 )
 def test_a_damaged_file_is_named(tmp_path: Path, where: tuple[str | int, ...], instead: object):
     path = tmp_path / "x.json"
-    write_duet(path, DUET, [FINISHED], {"where": "here"})
+    write_duet(path, DUET, [FINISHED], WHERE)
     document: Any = read(path)
     inner = document
     for name in where[:-1]:
@@ -220,7 +230,7 @@ def test_a_damaged_file_is_named(tmp_path: Path, where: tuple[str | int, ...], i
 
 def test_a_file_of_another_version_is_refused(tmp_path: Path):
     path = tmp_path / "x.json"
-    write_duet(path, DUET, [FINISHED], {"where": "here"})
+    write_duet(path, DUET, [FINISHED], WHERE)
 
     with pytest.raises(InputError, match="format 2, this one reads 3"):
         load_duet(path, read(path) | {"stepbench_duet_format": 2})

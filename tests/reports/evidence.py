@@ -66,7 +66,7 @@ def verification_file(different: bool = False) -> VerificationFile:
 
 def gate_file(outcome: Outcome = Outcome.PASSED, details: str = "| a |\n```x") -> GateFile:
     steps = (Step("equivalence", Outcome.PASSED, "same"), Step("duet", outcome, "!", details))
-    return GateFile(Path("gate.json"), "origin/main", steps, "Here.", "stepbench gate", 0)
+    return GateFile(Path("gate.json"), "origin/main", steps, "Here.", "stepbench gate", None, 0)
 
 
 def overlap_file() -> OverlapFile:

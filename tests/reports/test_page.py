@@ -138,6 +138,9 @@ def test_rows_can_be_sorted_on_their_own(whole: Evidence):
         ("-3", "-3"),
         ("v2-64x2048", "v2-64x2048"),
         ("not measured", "not measured"),
+        ("94%", "0.94"),
+        ("50%, not realistic", "0.5"),
+        (",x", ",x"),
         ("", ""),
     ],
 )

@@ -52,6 +52,7 @@ def test_each_arm_has_its_sentence():
         # An empty character keeps GitHub from making a link or a mention of it.
         ("@team a@b #12 # 3", "@\u200bteam a@\u200bb #\u200b12 # 3"),
         ("https://x www.y", "https:\u200b//x www.\u200by"),
+        ("$x$ :tada: GH-12 at 05:06:07", "\\$x\\$ :\u200btada: GH-\u200b12 at 05:06:07"),
         # What is code stays code, and nothing in it is taken for anything.
         ("`@team <b> #1` _x_", "`@team <b> #1` \\_x\\_"),
         ("`` a`b `` c` d", "`` a`b `` c\\` d"),
