@@ -6,7 +6,7 @@ import json
 import math
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
@@ -15,7 +15,6 @@ from scenarios.scenario import from_dict
 
 from .counting import FIGURES, Work
 from .files import read_input
-from .fingerprint import DIGEST
 from .gate import Outcome, Step
 
 # The key that says which document it is, with the version of its format.
@@ -28,6 +27,9 @@ FORMAT = 1
 DAMAGED = (InputError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError)
 
 
+_WORDS = ("where", "command")
+
+
 @dataclass(frozen=True)
 class WorkFile:
     """What ``stepbench count --json`` printed.
@@ -36,11 +38,15 @@ class WorkFile:
         path: where it was read.
         python: the Python that bytecodes and memory were counted on.
         works: the work, the arms of a cell one after the other.
+        origins: where arms are from, of those that are named by where their source is.
+        metadata: what names the machine, the code and the command; empty where it was not noted.
     """
 
     path: Path
     python: str
     works: tuple[Work, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -57,6 +63,7 @@ class VerificationFile:
         difference: how an arm differs, by ``arm``, ``run``, ``step``, ``field``, ``expected``,
             ``actual``, ``operations`` and ``repeat``; None if none does.
         uncovered: what too few of the runs reached.
+        origins, metadata: as of ``WorkFile``.
     """
 
     path: Path
@@ -67,6 +74,8 @@ class VerificationFile:
     reports: int
     difference: Mapping[str, Any] | None
     uncovered: tuple[str, ...]
+    origins: Mapping[str, str] = field(default_factory=dict)
+    metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -77,19 +86,25 @@ class GateFile:
         path: where it was read.
         base: the revision that the arms were held against.
         steps: what was found.
-        where: the machine, the code and the stand-ins, in words.
-        command: the command line that repeats it.
-        machine: the machine's fingerprint; None where it was not noted.
+        metadata: what names the machine, the code and the command.
         exit_code: what the command ended with.
     """
 
     path: Path
     base: str
     steps: tuple[Step, ...]
-    where: str
-    command: str
-    machine: str | None
+    metadata: Mapping[str, Any]
     exit_code: int
+
+    @property
+    def where(self) -> str:
+        """The machine, the code and the stand-ins, in words."""
+        return str(self.metadata["where"])
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it."""
+        return str(self.metadata["command"])
 
 
 def read_json(path: Path) -> Any:  # noqa: ANN401
@@ -122,7 +137,7 @@ def load_work(path: Path, document: Mapping[str, Any]) -> WorkFile:
     try:
         works = tuple(map(_work, document["work"]))
         _check(bool(works), "it holds no work")
-        return WorkFile(path, text(document["python"]), works)
+        return WorkFile(path, text(document["python"]), works, *_about(document))
     except DAMAGED as error:
         raise damaged(path, error) from None
 
@@ -147,6 +162,7 @@ def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFi
             whole(document["reports"]),
             difference,
             tuple(map(text, document["uncovered"])),
+            *_about(document),
         )
     except DAMAGED as error:
         raise damaged(path, error) from None
@@ -157,13 +173,13 @@ def load_gate(path: Path, document: Mapping[str, Any]) -> GateFile:
     check_format(path, document, GATE, FORMAT)
     try:
         metadata = document["metadata"]
+        text(metadata["where"])
+        text(metadata["command"])
         return GateFile(
             path,
             text(document["base"]),
             tuple(map(_step, document["steps"])),
-            text(metadata["where"]),
-            text(metadata["command"]),
-            None if DIGEST not in metadata else text(metadata[DIGEST]),
+            metadata,
             whole(document["exit_code"]),
         )
     except DAMAGED as error:
@@ -174,6 +190,14 @@ def damaged(path: Path, error: Exception) -> InputError:
     """Return what to raise where a document is not what its command writes."""
     missing = f"no {error}" if isinstance(error, KeyError) else str(error)
     return InputError(f"{path}: damaged: {missing}")
+
+
+def _about(document: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:
+    """Return where arms are from, and what names the machine, the code and the command."""
+    origins, metadata = document.get("origins", {}), document.get("metadata", {})
+    for value in (*origins.values(), *(metadata[name] for name in metadata if name in _WORDS)):
+        text(value)
+    return origins, metadata
 
 
 def _work(record: Mapping[str, Any]) -> Work:

@@ -26,7 +26,7 @@ _MOST_BARS = 12
 # Rows that are left of each table where the whole comment would be too long.
 _FEW_ROWS = 20
 # Characters of what is shown as it is, likewise.
-_FEW_CHARACTERS = 2_000
+_FEW_CHARACTERS = 500
 
 
 def render(evidence: Evidence, longest: int = LONGEST) -> str:
@@ -54,13 +54,9 @@ def _render(evidence: Evidence, found: Sequence[Section], *, cut: bool, with_det
     chart = _chart(evidence)
     blocks += [chart] if chart else []
     for section in found:
-        parts = list(section.parts)
-        # A table at sight, and what follows it folded.
-        first = parts.pop(0) if parts and isinstance(parts[0], Table) else None
         blocks.append(f"### {plain(section.title)}")
-        if first is not None:
-            blocks.append(_part(first, cut=cut))
-        details = [*parts, *([section.provenance] if section.provenance else [])]
+        blocks += [_part(part, cut=cut) for part in section.parts]
+        details = [*section.details, *filter(None, [section.provenance])]
         if details and with_details:
             blocks.append(_folded("Details", [_part(part, cut=cut) for part in details]))
     if cut or not with_details:
@@ -87,7 +83,9 @@ def _verdicts(found: Sequence[Section]) -> str:
 
 def _part(part: Part, *, cut: bool) -> str:
     if isinstance(part, str):
-        return plain(part)
+        return plain(
+            f"{part[:_FEW_CHARACTERS]} ..." if cut and len(part) > _FEW_CHARACTERS else part
+        )
     if isinstance(part, Verbatim):
         return fenced(part.text[:_FEW_CHARACTERS] if cut else part.text)
     if not cut or len(part.rows) <= _FEW_ROWS:

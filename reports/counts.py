@@ -50,6 +50,7 @@ def write_work(
     calls: bool,
     command: str,
     origins: Mapping[str, str] = MappingProxyType({}),
+    metadata: Mapping[str, object] = MappingProxyType({}),
 ) -> None:
     """Write counted work to ``file``.
 
@@ -61,9 +62,10 @@ def write_work(
         calls: print the native calls by name as well; JSON always has them.
         command: the command line that repeats it.
         origins: where arms are from, by name, of those that are named by where their source is.
+        metadata: what names the machine, the code and the command; for JSON.
     """
     if style == "json":
-        file.write(_json(works, origins))
+        file.write(_json(works, origins, metadata))
         return
     parts: list[Table | str] = [_introduction(works, per_request=per_request)]
     parts.append(work_table(works, per_request=per_request))
@@ -194,12 +196,13 @@ def _growth_table(rows: Sequence[Growth]) -> Table:
     return Table(columns, tuple(texts))
 
 
-def _json(works: Sequence[Work], origins: Mapping[str, str]) -> str:
+def _json(works: Sequence[Work], origins: Mapping[str, str], metadata: Mapping[str, object]) -> str:
     document = {
         WORK: FORMAT,
         "python": PYTHON,
         "bytecodes_by": METHOD,
         "origins": dict(origins),
+        "metadata": dict(metadata),
         "work": [_record(work) for work in works],
         "growth": [_growth(row) for row in growth(works)],
     }

@@ -164,8 +164,8 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         "and the intervals are those of that moment. Detectable is about the smallest slowdown "
         "that as many processes would find, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches. Control is how far the interval of the second copies against the first "
-        "reaches from 1. "
+        "their caches. Ratio is the time of the one named second over that of the first. "
+        "Control is how far the interval of the second copies against the first reaches from 1. "
         f"{advice}{metadata['where']} Seed {duet.seed}. "
         f"Repeat with {code(str(metadata['command']))}."
     )

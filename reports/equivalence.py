@@ -43,13 +43,24 @@ def render_text(
     return "\n".join(lines) + "\n"
 
 
-def render_json(result: Verification, origins: Mapping[str, str] = _NONE) -> str:
-    """Return one JSON document."""
+def render_json(
+    result: Verification,
+    origins: Mapping[str, str] = _NONE,
+    metadata: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """Return one JSON document.
+
+    Args:
+        result: what was found.
+        origins: as for ``render_text``.
+        metadata: what names the machine, the code and the command.
+    """
     document: dict[str, Any] = {
         VERIFICATION: FORMAT,
         "arms": result.arms,
         "against": result.against,
         "origins": dict(origins),
+        "metadata": dict(metadata),
         "seed": result.seed,
         "runs": result.runs,
         "reports": result.reports,

@@ -66,6 +66,7 @@ class Evidence:
     def missing(self) -> list[str]:
         """Return what would belong to a whole report and is not there, with how to get it."""
         wanted = {
+            "the gate (`stepbench gate -o`)": self.gates,
             "the speedup table (`stepbench speedup`)": self.results,
             "the verdict of a duet (`stepbench compare`)": self.duets or self.gates,
             "exact counts (`stepbench count --json`)": self.works,

@@ -115,7 +115,7 @@ def sort_key(text: str) -> str:
 
 
 def _blocks(section: Section) -> list[tuple[str, Any]]:
-    return [_block(part) for part in section.parts]
+    return [_block(part) for part in (*section.parts, *section.details)]
 
 
 def _block(part: Part) -> tuple[str, Any]:

@@ -35,7 +35,8 @@ class Section:
         title: its heading.
         state: whether it speaks for the change.
         verdict: the same in one sentence.
-        parts: tables, paragraphs and lines as they are, in order.
+        parts: tables, paragraphs and lines as they are, in order, that a reader must not miss.
+        details: more of them, which may be folded.
         provenance: how it was found, and how to repeat it.
     """
 
@@ -43,4 +44,5 @@ class Section:
     state: State
     verdict: str
     parts: tuple[Part, ...]
+    details: tuple[Part, ...] = ()
     provenance: str = ""

@@ -63,7 +63,7 @@ _OTHER_KINDS = tuple(name for name in Evidence.__dataclass_fields__ if name != "
 
 def _markdown(section: Section) -> str:
     parts = [f"## {render_part(section.title)}", f"**{render_part(section.verdict)}**"]
-    for part in section.parts:
+    for part in (*section.parts, *section.details):
         parts.append(comment.fenced(part.text) if isinstance(part, Verbatim) else render_part(part))
     return "\n\n".join([*parts, render_part(section.provenance)])
 
@@ -80,7 +80,7 @@ def _json(evidence: Evidence) -> str:
             "title": section.title,
             "state": section.state.name.lower(),
             "verdict": section.verdict,
-            "parts": [_part(part) for part in section.parts],
+            "parts": [_part(part) for part in (*section.parts, *section.details)],
             "provenance": section.provenance,
         }
         for section in others

@@ -8,17 +8,20 @@ from harness.duet_file import DuetFile
 from harness.fingerprint import DIGEST, UNKNOWN
 from harness.gate import Outcome, outcome_of
 from harness.overlap_file import OverlapFile
-from harness.verdict import Kind
+from harness.verdict import Kind, Rule
 
 from .counts import LEGEND, growth_parts, work_table
 from .duet import duet_parts, headline, how, overall_of
 from .evidence import Evidence
 from .overlap import overlap_parts
-from .overlap_words import whereabouts
 from .parts import Part, Section, State, Verbatim
 from .summary import Summary, is_open, machines_note, proper_arms
 from .table import Table, short_ratio, speedup_table
-from .words import code, counted
+from .words import code, counted, sentences
+
+# Of a step, what matters: as a duet's threshold.
+_MATTERS = Rule.threshold
+_REVISION = "stepbench_revision"
 
 
 def sections(evidence: Evidence) -> list[Section]:
@@ -37,15 +40,30 @@ def warning(evidence: Evidence) -> str | None:
     """Return the warning that several machines are involved, or None if it is one."""
     note = machines_note(evidence.summaries)
     machines = {summary.fingerprint for summary in evidence.summaries}
-    machines |= {file.metadata.get(DIGEST) for file in (*evidence.duets, *evidence.overlaps)}
-    machines |= {file.machine for file in evidence.gates}
+    machines |= {
+        file.metadata.get(DIGEST) for file in (*evidence.duets, *evidence.overlaps, *evidence.gates)
+    }
     machines -= {None, UNKNOWN}
     if note is None and len(machines) > 1:
         note = (
             f"These files come from {len(machines)} different machines (they differ in "
             "fingerprint): compare ratios between them, never times."
         )
+    revisions = sorted({revision[:12] for revision in _revisions(evidence)})
+    if len(revisions) > 1:
+        mixed = f"These files are of {len(revisions)} revisions: {', '.join(revisions)}."
+        note = f"{note} {mixed}" if note else mixed
     return note
+
+
+def _revisions(evidence: Evidence) -> list[str]:
+    """Return the revisions of this project that the files name."""
+    metadata = [
+        *(run.get_metadata() for file in evidence.results for _, run in file.runs()),
+        *(file.metadata for file in (*evidence.duets, *evidence.overlaps, *evidence.gates)),
+        *(file.metadata for file in (*evidence.works, *evidence.verifications)),
+    ]
+    return [str(one[_REVISION]) for one in metadata if _REVISION in one]
 
 
 def missing_note(evidence: Evidence) -> str:
@@ -62,11 +80,14 @@ def _gate(file: GateFile) -> Section:
     for step in file.steps:
         if step.details:
             details += [f"{step.name}:", Verbatim(step.details)]
+    worst = [f"{step.name} ({step.summary})" for step in file.steps if step.outcome is outcome]
+    why = "" if outcome is Outcome.PASSED else f": {'; '.join(worst)}"
     return Section(
         "Gate",
         states.get(outcome, State.BAD),
-        f"The gate against {code(file.base)}: {outcome.words}.",
-        (Table(("Step", "Outcome", "What was found"), rows), *details),
+        f"The gate against {code(file.base)}: {outcome.words}{why}.",
+        (Table(("Step", "Outcome", "What was found"), rows),),
+        tuple(details),
         f"{file.where} Repeat with {code(file.command)}.",
     )
 
@@ -79,6 +100,7 @@ def _duet(file: DuetFile) -> Section:
         states.get(kind, State.GOOD),
         headline(file.duet, file.results),
         tuple(duet_parts(file.duet, file.results)),
+        (),
         how(file.duet, file.results, file.metadata),
     )
 
@@ -98,7 +120,7 @@ def _speedup(summary: Summary) -> Section:
         alone = code(arms[0]) if arms else code(FLOOR)
         verdict = f"{alone} alone, in {counted(len(summary.cells), 'cell')}: nothing to compare."
     parts: tuple[Part, ...] = (speedup_table(summary), *summary.notes)
-    return Section(f"Speedup: {summary.file}", state, verdict, parts, summary.provenance)
+    return Section(f"Speedup: {summary.file}", state, verdict, parts, (), summary.provenance)
 
 
 def _compared(summary: Summary, base: str, arm: str) -> str:
@@ -130,7 +152,8 @@ def _verification(file: VerificationFile) -> Section:
                 f"{code(found['expected'])}, found {code(found['actual'])}.",
                 Table(("Shortest operation list",), tuple((line,) for line in operations)),
             ),
-            f"Repeat with {code(found['repeat'])}.",
+            (),
+            " ".join(_where(file, found["repeat"])),
         )
     same = (
         f"{arms} gave the outputs of {code(file.against)}, field by field, in "
@@ -138,8 +161,16 @@ def _verification(file: VerificationFile) -> Section:
     )
     if file.uncovered:
         few = f"Too few of the runs reached: {', '.join(file.uncovered)}."
-        return Section("Same outputs?", State.OPEN, same, (few,), f"Seed {file.seed}.")
-    return Section("Same outputs?", State.GOOD, same, (), f"Seed {file.seed}.")
+        return Section("Same outputs?", State.OPEN, same, (few,), (), " ".join(_where(file)))
+    return Section("Same outputs?", State.GOOD, same, (), (), " ".join(_where(file)))
+
+
+def _where(file: VerificationFile | WorkFile, command: str = "") -> list[str]:
+    """Return where it was found, the arms from elsewhere, and how to repeat it."""
+    where = str(file.metadata.get("where", ""))
+    command = command or str(file.metadata.get("command", ""))
+    repeat = f"Repeat with {code(command)}." if command else ""
+    return list(filter(None, [where, *sentences(file.origins), repeat]))
 
 
 def _work(file: WorkFile) -> Section:
@@ -148,9 +179,9 @@ def _work(file: WorkFile) -> Section:
     verdict = (
         f"Exact work of {counted(len(arms), 'arm')} in {counted(cells, 'cell')}, per iteration."
     )
-    parts: list[Part] = [work_table(file.works), *growth_parts(file.works)]
-    words = f"Counted on Python {file.python}. {LEGEND}"
-    return Section("How much work?", State.NEUTRAL, verdict, tuple(parts), words)
+    words = " ".join([f"Counted on Python {file.python}. {LEGEND}", *_where(file)])
+    parts, details = (work_table(file.works),), tuple(growth_parts(file.works))
+    return Section("How much work?", State.NEUTRAL, verdict, parts, details, words)
 
 
 def _overlap(file: OverlapFile) -> Section:
@@ -159,9 +190,10 @@ def _overlap(file: OverlapFile) -> Section:
     verdict = " ".join(_saved(file, base, arm) for arm in others)
     if not verdict:
         verdict = f"What a step pays for with {code(base)} alone: nothing to compare."
-    parts = overlap_parts(file.plan, file.cells, devices, file.metadata)[:-1]
-    provenance = whereabouts(file.plan, devices, file.metadata)
-    return Section("Does it matter?", State.NEUTRAL, verdict, tuple(parts), provenance)
+    *parts, assumed, provenance = overlap_parts(file.plan, file.cells, devices, file.metadata)
+    return Section(
+        "Does it matter?", State.NEUTRAL, verdict, tuple(parts), (assumed,), str(provenance)
+    )
 
 
 def _saved(file: OverlapFile, base: str, arm: str) -> str:
@@ -170,10 +202,13 @@ def _saved(file: OverlapFile, base: str, arm: str) -> str:
 
     def clear(overlap: bool) -> int:
         orders = [one.with_overlap if overlap else one.without_overlap for one in found]
-        return sum(order.saved is not None and order.saved.low > 0 for order in orders)
+        return sum(
+            order.saved is not None and order.saved.low > _MATTERS * order.step.value
+            for order in orders
+        )
 
     return (
-        f"A step is shorter with {code(arm)} than with {code(base)} in {clear(False)} of "
-        f"{counted(len(found), 'cell')} without overlap, and in {clear(True)} with the overlap "
-        "scheduler."
+        f"A step is shorter by more than {_MATTERS:.1%} with {code(arm)} than with {code(base)} in "
+        f"{clear(False)} of {counted(len(found), 'cell')} without overlap, and in {clear(True)} "
+        "with the overlap scheduler."
     )

@@ -16,7 +16,10 @@ from .table import Table, is_words, speedup_table
 # Of a table: far more than any has.
 _WIDEST = 10_000
 # Columns that name a row, where they are the first ones of a table.
-_NAMES = {"Requests", "Tokens per request", "Manager", "Settings", "Cells", "Cell", "Arm", "Call"}
+_NAMES = {"Requests", "Tokens per request", "Manager", "Settings", "Memory", "Cells", "Cell"} | {
+    "Arm",
+    "Call",
+}
 
 _STATES = {State.NEUTRAL: "", State.GOOD: "green", State.OPEN: "yellow", State.BAD: "red"}
 
@@ -54,7 +57,7 @@ def print_sections(
         for section in sections:
             _paragraph(console, section.title, "bold")
             _paragraph(console, _plain(section.verdict), _STATES[section.state])
-            for part in section.parts:
+            for part in (*section.parts, *section.details):
                 _print_part(part, console)
             _paragraph(console, _plain(section.provenance) + "\n", "dim")
         if missing:

@@ -16,10 +16,12 @@ from harness.machine import available_memory
 from harness.plan import check_distinct
 from harness.processes import FOREIGN_LIMIT
 from scenarios.workload import check_feasible
+from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import FOUND, NOTHING_TO_COMPARE
 from .foreign import find_sources, make_factories, origins, runnable
 from .messages import say, unread_is_fine
+from .metadata import described_code
 from .options import (
     chosen_format,
     format_options,
@@ -131,5 +133,6 @@ def command(
         calls=calls,
         command=line,
         origins=origins(sources),
+        metadata=described_code(DEFAULT_PROVIDER) if chosen == "json" else {},
     )
     return 0

@@ -5,7 +5,7 @@ import shlex
 import sys
 from datetime import datetime
 
-from harness.fingerprint import identity
+from harness.fingerprint import DIGEST, identity
 from harness.machine import describe
 from harness.revision import own_revision
 
@@ -24,6 +24,17 @@ def run_metadata(cpu: int | None) -> dict[str, str | int | float]:
         found["stepbench_revision"] = revision[0]
         found["stepbench_dirty"] = int(revision[1])
     return found
+
+
+def described_code(provider: str) -> dict[str, object]:
+    """Return what names the machine, the code and the command, and nothing that changes by itself.
+
+    Args:
+        provider: where the stand-ins come from.
+    """
+    found = described_run(None, provider)
+    names = ("where", "command", DIGEST, "stepbench_revision", "stepbench_dirty")
+    return {name: found[name] for name in names if name in found}
 
 
 def described_run(cpu: int | None, provider: str, *more: str) -> dict[str, object]:

@@ -52,8 +52,8 @@ def command(
 ) -> int:
     """Print what stored results say: tables, plots, a comment, a page.
 
-    A FILE is what speedup, compare, gate or nox -s bench wrote, or what verify or count printed
-    with --json. Results of several files become a table each; results of several machines are
+    A FILE is what speedup, compare, overlap, gate or nox -s bench wrote, or what verify or count
+    printed with --json. Results of several files become a table each; results of several machines are
     marked as such. With a baseline, which has to be of the same machine, the times of both stand
     side by side. That is no verdict, since the machine drifts between two runs: for one, use
     `stepbench compare`.

@@ -24,6 +24,7 @@ from scenarios.errors import InputError
 from .cli import FOUND
 from .foreign import find_sources, make_factories, origins
 from .messages import unread_is_fine
+from .metadata import described_code
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
 
@@ -99,7 +100,7 @@ def command(
         result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
         if as_json:
-            text = render_json(result, named)
+            text = render_json(result, named, described_code(provider))
         else:
             text = render_text(result, named, coverage=coverage)
         click.echo(text, nl=False)

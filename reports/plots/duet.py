@@ -49,8 +49,10 @@ def plot(file: DuetFile, name: str) -> Plot | None:
                 reach = max(reach, 1.3 * threshold)
             axes.set(xlim=(-reach, reach), ylim=(middle - reach, middle + reach))
             axes.axhspan(-threshold, threshold, color=theme.grid, alpha=0.5, linewidth=0)
+            axes.axhline(0, color=theme.text, linewidth=0.8)
             axes.set(xlabel="control, %", ylabel="effect, %")
             axes.set_title(f"{label(result.scenario)}: {result.verdict.kind}", loc="left")
+        figure.suptitle(f"{b} against {a}: above 0 it is slower", fontsize=11)
         legend_below(figure, all_axes)
         return figure
 

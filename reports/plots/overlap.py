@@ -25,15 +25,17 @@ def plot(file: OverlapFile, name: str) -> Plot | None:
         places = range(len(bars))
         exposed = [1e3 * arm.with_overlap.exposed.value for _, arm in bars]
         hidden = [1e3 * arm.with_overlap.hidden.value for _, arm in bars]
-        axes.barh(places, exposed, color=theme.series[1], label="exposed: the device waits")
         axes.barh(
             places,
             hidden,
-            left=exposed,
             color=theme.background,
             edgecolor=theme.series[0],
             hatch="///",
             label="hidden behind the forward before",
+        )
+        # From where the forward ends.
+        axes.barh(
+            places, exposed, left=hidden, color=theme.series[1], label="exposed: the device waits"
         )
         axes.plot(
             [1e3 * arm.forward.value for _, arm in bars],

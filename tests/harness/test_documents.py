@@ -106,11 +106,10 @@ def test_a_gate():
             Step("budget", Outcome.INCONCLUSIVE, "?"),
             Step("duet", Outcome.NOTHING_TO_COMPARE, "!"),
         ),
-        "stepbench 1.2.",
-        "stepbench gate",
-        None,
+        GATE["metadata"],
         4,
     )
+    assert (found.where, found.command) == ("stepbench 1.2.", "stepbench gate")
 
 
 LOADERS: dict[str, tuple[dict[str, Any], Callable[..., object]]] = {

@@ -25,6 +25,9 @@ HOSTILE = "x`|<img src=//e.vil>@team #1\n# --> [a](http://b)"
 HOSTILE_LINE = HOSTILE.replace("\n", " ")
 
 
+HERE = {"where": "Here.", "command": "stepbench gate"}
+
+
 def arm(name: str) -> ArmSource:
     return ArmSource(name, name, f"{name}.py", "")
 
@@ -61,12 +64,14 @@ def verification_file(different: bool = False) -> VerificationFile:
         "repeat": "stepbench verify batched --run 17",
     }
     found = difference if different else None
-    return VerificationFile(Path("same.json"), ("batched",), "full-copy", 3, 300, 22_000, found, ())
+    return VerificationFile(
+        Path("same.json"), ("batched",), "full-copy", 3, 300, 22_000, found, (), {}, HERE
+    )
 
 
 def gate_file(outcome: Outcome = Outcome.PASSED, details: str = "| a |\n```x") -> GateFile:
     steps = (Step("equivalence", Outcome.PASSED, "same"), Step("duet", outcome, "!", details))
-    return GateFile(Path("gate.json"), "origin/main", steps, "Here.", "stepbench gate", None, 0)
+    return GateFile(Path("gate.json"), "origin/main", steps, HERE, 0)
 
 
 def overlap_file() -> OverlapFile:

@@ -183,6 +183,7 @@ def test_json_holds_everything():
         "python",
         "bytecodes_by",
         "origins",
+        "metadata",
         "work",
         "growth",
     ]

@@ -76,8 +76,9 @@ def test_the_whole_report():
         "means: wholly within it, at 99 %. A cell ends when that is clear, and the intervals are "
         "those of that moment. Detectable is about the smallest slowdown that as many processes "
         "would find, if the noise stays as it was. The longest cell took 10.0 s. Times are those "
-        "of arms that run side by side and share their caches. Control is how far the interval of "
-        "the second copies against the first reaches from 1. "
+        "of arms that run side by side and share their caches. Ratio is the time of the one named "
+        "second over that of the first. "
+        "Control is how far the interval of the second copies against the first reaches from 1. "
         "stepbench 1.2, host box. Seed 7. "
         "Repeat with `stepbench compare a b`.\n"
     )

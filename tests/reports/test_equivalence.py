@@ -92,6 +92,7 @@ def test_json_without_a_difference():
         "arms": ["page-range", "batched"],
         "against": "full-copy",
         "origins": {},
+        "metadata": {},
         "seed": 5,
         "runs": 1200,
         "reports": 45678,

@@ -181,7 +181,9 @@ def test_the_plots_are_there_for_light_and_for_dark(whole: Evidence):
 def test_a_page_of_a_part_says_what_is_missing():
     text = render_page(Evidence(works=(work_file(),)))
 
-    assert "Not in this report: the speedup table" in text
+    assert (
+        "Not in this report: the gate (<code>stepbench gate -o</code>); the speedup table" in text
+    )
     assert Page(text).all("img") == []
 
 

@@ -58,8 +58,9 @@ def test_a_gate(outcome: Outcome, state: State):
     section = only(Evidence(gates=(gate_file(outcome, "the details"),)))
 
     assert section.state is state
-    assert section.verdict == f"The gate against `origin/main`: {outcome.words}."
-    table, heading, details = section.parts
+    why = "" if outcome is Outcome.PASSED else ": duet (!)"
+    assert section.verdict == f"The gate against `origin/main`: {outcome.words}{why}."
+    (table,), (heading, details) = section.parts, section.details
     assert isinstance(table, Table)
     assert table.rows == (("equivalence", "passed", "same"), ("duet", outcome.words, "!"))
     assert (heading, details) == ("duet:", Verbatim("the details"))
@@ -69,7 +70,8 @@ def test_counted_work():
     section = only(Evidence(works=(work_file(),)))
 
     assert (section.state, section.title) == (State.NEUTRAL, "How much work?")
-    tables = [part for part in section.parts if isinstance(part, Table)]
+    parts = (*section.parts, *section.details)
+    tables = [part for part in parts if isinstance(part, Table)]
     assert tables[0].rows[1] == ("", "", "batched", "2", "450")
     # The tokens of full-copy grow as the context does, those of batched not at all.
     assert [row[1:3] for row in tables[1].rows] == [
@@ -87,7 +89,7 @@ def test_a_verification():
     words, operations = different.parts
     assert words == "After report 2, field new_tokens: expected `[1]`, found `[]`."
     assert operations == Table(("Shortest operation list",), (("1. join 0",), ("2. step",)))
-    assert different.provenance == "Repeat with `stepbench verify batched --run 17`."
+    assert different.provenance == "Here. Repeat with `stepbench verify batched --run 17`."
 
 
 @pytest.mark.parametrize(
@@ -119,8 +121,8 @@ def test_an_overlap():
 
     assert section.title == "Does it matter?"
     assert section.verdict == (
-        "A step is shorter with `incremental` than with `full-copy` in 1 of 1 cell without "
-        "overlap, and in 1 with the overlap scheduler."
+        "A step is shorter by more than 0.5% with `incremental` than with `full-copy` in 1 of 1 "
+        "cell without overlap, and in 1 with the overlap scheduler."
     )
     assert "stepbench overlap" in section.provenance
     assert any(isinstance(part, Table) for part in section.parts)
