@@ -50,7 +50,7 @@ def power_study(session: nox.Session) -> None:
 @nox.session(venv_params=["--system-site-packages"])
 def gpu(session: nox.Session) -> None:
     """Hold the model of overlap against the GPU here, with the machine's PyTorch (8 minutes)."""
-    session.install("-e", ".[gpu]", "matplotlib>=3.8")
+    session.install("-e", ".[gpu]")
     session.run("python", "benchmarks/gpu_overlap.py", *session.posargs)
 
 

@@ -1,6 +1,7 @@
 """A real GPU through PyTorch: a synthetic forward as a CUDA graph, timed by events.
 
-Nothing of the GPU is changed: its clocks and what holds them back are read before and after.
+Nothing of the GPU is changed: its clocks and what holds them back are read before and after, while
+forwards run.
 """
 
 from __future__ import annotations
@@ -11,6 +12,7 @@ import itertools
 import statistics
 import subprocess
 from collections.abc import Callable, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from scenarios.errors import InputError
@@ -96,9 +98,10 @@ class CudaDevice:
         self._events[self._launched].record()
         return self._launched - 1
 
-    def wait(self, number: int) -> None:
-        """Return once a forward is done; the host is busy meanwhile."""
+    def wait(self, number: int) -> float:
+        """Return once a forward is done, and when; the host is busy meanwhile."""
         self._events[number + 1].synchronize()
+        return self.clock.now()
 
     def forwards(self) -> list[Forward]:
         """Return all forwards since ``begin``, once they are done."""
@@ -127,7 +130,7 @@ def create_cuda_device(
 
     The description says which GPU and which PyTorch it is, how many ``layers`` the forward has, for
     how many there were matrices of their own (``layers_held``), and the GPU's state before and
-    after.
+    after the loops, each time with forwards running.
 
     Raises:
         InputError: there is no PyTorch or no GPU, or not even a layer fits its memory.
@@ -138,7 +141,6 @@ def create_cuda_device(
     products = layer_products(model, *sizes)
     head = head_product(model, scenario.requests, scenario.draft_tokens)
     properties = torch.cuda.get_device_properties(0)
-    before = gpu_state(properties)
     available = torch.cuda.mem_get_info()[0] * _SHARE_OF_MEMORY - head.bytes
     held = layers_that_fit(products, model.layers, available)
     if not held:
@@ -148,32 +150,49 @@ def create_cuda_device(
             f"{max(0.0, available) / 1e9:,.1f} GB of the GPU's memory are free for it"
         )
     replay = _capture(torch, [products] * held, model.layers, head)
+
+    def run() -> None:
+        for _ in range(_QUEUED):
+            replay()
+        torch.cuda.synchronize()
+
     about = {
         "gpu": str(properties.name),
         "torch": str(torch.__version__),
         "cuda": str(torch.version.cuda),
         "layers": model.layers,
         "layers_held": held,
-        "state_before": before,
+        "state_before": gpu_state(properties, run),
     }
-    return CudaDevice(torch, replay), lambda: about | {"state_after": gpu_state(properties)}
+    return CudaDevice(torch, replay), lambda: about | {"state_after": gpu_state(properties, run)}
 
 
-def gpu_state(properties: Any) -> dict[str, str]:  # noqa: ANN401
+def gpu_state(properties: Any, run: Callable[[], None]) -> dict[str, str]:  # noqa: ANN401
     """Return what ``nvidia-smi`` reads of a GPU's clocks; empty where there is no such program.
 
     Args:
         properties: PyTorch's, of the GPU.
+        run: keeps the GPU busy for a while, again and again until the answer is there: with nothing
+            to do its clocks say nothing of those during a forward.
     """
     command = ["nvidia-smi", f"--query-gpu={','.join(_STATE)}", "--format=csv,noheader,nounits"]
     uuid = getattr(properties, "uuid", None)
     if uuid is not None:
         command.append(f"--id=GPU-{uuid}")
-    with contextlib.suppress(OSError, subprocess.SubprocessError):
-        done = subprocess.run(
-            command, capture_output=True, text=True, check=True, timeout=_SECONDS_OF_QUERY
+    # Clocks rise within the first forwards.
+    run()
+    with contextlib.suppress(OSError, subprocess.SubprocessError), ThreadPoolExecutor(1) as pool:
+        query = pool.submit(
+            subprocess.run,
+            command,
+            capture_output=True,
+            text=True,
+            check=True,
+            timeout=_SECONDS_OF_QUERY,
         )
-        values = [value.strip() for value in done.stdout.partition("\n")[0].split(",")]
+        while not query.done():
+            run()
+        values = [value.strip() for value in query.result().stdout.partition("\n")[0].split(",")]
         return dict(zip(_STATE, values, strict=False))
     return {}
 

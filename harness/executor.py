@@ -8,17 +8,22 @@ requests with its tokens, so that the output of *n* does not know them yet (Tens
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable
 from dataclasses import dataclass
+from pathlib import Path
 
 from scenarios.workload import Workload
 from stubs.batch import ScheduledRequests
 
 from .arms import SchedulerOutputManager
 from .devices import Device
+from .system_files import read_text
 
-# Bytes that a sweep reads, and writes as many: more than what a core's share of the caches holds.
-_SWEPT = 32 * 2**20
+_CACHES = Path("/sys/devices/system/cpu")
+# Bytes that a sweep passes over where the caches are not known.
+_SWEPT = 64 * 2**20
+_UNITS = {"K": 2**10, "M": 2**20}
 
 
 @dataclass(frozen=True)
@@ -26,7 +31,8 @@ class Iteration:
     """One iteration; all times in seconds.
 
     Attributes:
-        between: from the end of the forward before to the path, as far as the clock ran.
+        between: from the moment at which the host knew that the forward before was done to the
+            path: what the stand-ins do and the sweep. 0 where the clock stands still meanwhile.
         path: the measured path.
         other: other host work before the launch.
         launch: handing the forward over.
@@ -51,14 +57,33 @@ class Iteration:
 
 
 class Sweep:
-    """Reads and writes so much memory that the caches hold nothing of what was before."""
+    """Passes over so much memory that caches of half of its size hold little of what was before.
 
-    def __init__(self, size: int = _SWEPT) -> None:
-        self._from, self._to = bytearray(size), bytearray(size)
+    Args:
+        size: bytes of the memory.
+    """
+
+    def __init__(self, size: int) -> None:
+        half = size // 2
+        self._one, self._other = bytearray(half), bytearray(half)
 
     def __call__(self) -> None:
-        """Sweep once."""
-        self._to[:] = self._from
+        """Read and write all of it once."""
+        self._other[:] = self._one
+        self._one[:] = self._other
+
+
+def sweep_size(cpu: int | None, folder: Path = _CACHES) -> int:
+    """Return how many bytes to sweep: twice the largest cache of a core, 64 MiB if not known.
+
+    Args:
+        cpu: the core; None for the first one.
+        folder: where the kernel describes the cores.
+    """
+    texts = map(read_text, folder.glob(f"cpu{cpu or 0}/cache/index*/size"))
+    found = [re.fullmatch(r"(\d+)([KM])", text or "") for text in texts]
+    sizes = [int(each[1]) * _UNITS[each[2]] for each in found if each is not None]
+    return 2 * max(sizes) if sizes else _SWEPT
 
 
 def run_loop(
@@ -90,14 +115,14 @@ def run_loop(
     clock = device.clock
     build = arm.build_scheduler_output
     host: list[tuple[float, float, float, float]] = []
-    known: list[float] = []
-    held: list[object] = []
+    output: object = None
     device.begin()
-    known.append(clock.now())
+    moment = clock.stop()
+    known = [moment]
     for number in range(iterations):
-        before = clock.stop()
-        # The stand-ins' part, and what the figures need: no work of the engine's.
-        held.clear()
+        # The stand-ins' part, and what the figures need: no work of the engine's. Where that is
+        # possible the clock stands still from what the host came to know until here.
+        output = None
         workload.advance()
         batch, manager = workload.batch, workload.manager
         async_requests = workload.async_requests
@@ -111,19 +136,27 @@ def run_loop(
             clock.spin_until(built + other_host)
         ready = clock.now()
         device.launch(seconds)
-        launched = clock.now()
-        held.append(output)
-        host.append((start - before, built - start, ready - built, launched - ready))
-        if not overlap:
-            device.wait(number)
-            known.append(clock.now())
-        elif number:
-            device.wait(number - 1)
-            known.append(clock.now())
-    forwards = device.forwards()
+        launched = clock.stop()
+        times = start - moment, built - start, ready - built, launched - ready
+        moment = launched
+        if number or not overlap:
+            moment = device.wait(number - overlap)
+            known.append(moment)
+        host.append(times)
+    del output
     if overlap and iterations:
-        known.append(clock.now())
+        known.append(device.wait(iterations - 1))
     return [
-        Iteration(*times, each.busy, each.idle, after - earlier)
-        for times, each, earlier, after in zip(host, forwards, known, known[1:], strict=False)
+        Iteration(
+            between=between,
+            path=path,
+            other=other,
+            launch=launch,
+            forward=each.busy,
+            exposed=each.idle,
+            step=after - earlier,
+        )
+        for (between, path, other, launch), each, earlier, after in zip(
+            host, device.forwards(), known, known[1:], strict=False
+        )
     ]

@@ -13,6 +13,7 @@ from .overlap_run import OverlapPlan
 from .statistics import crossover
 
 Size = Literal["tokens", "requests"]
+State = Literal["exposed", "hidden"]
 
 
 @dataclass(frozen=True)
@@ -23,20 +24,26 @@ class Exposure:
         arm: the arm.
         size: the size that they differ in, a field of their scenarios.
         cells: their scenarios, in ascending order of it.
-        point: the size at which the host's time passes the forward's, from below or from above;
-            None if it does not among them.
-        is_exposed: whether the arm is exposed at the largest size.
+        states: whether the arm is exposed or hidden in each; None where that is not clear, because
+            the interval of the host's time holds the forward's.
+        point: the size at which the host's time passes the forward's; None unless it does so once,
+            between two neighbours that are clear.
     """
 
     arm: str
     size: Size
     cells: tuple[SteadyDecode, ...]
+    states: tuple[State | None, ...]
     point: float | None
-    is_exposed: bool
 
 
 def exposures(plan: OverlapPlan, cells: Sequence[CellFigures]) -> list[Exposure]:
-    """Return where each arm is exposed, for the realistic cells, in rows of one size."""
+    """Return where each arm is exposed, for the realistic cells, in rows of one size.
+
+    None on a real GPU: there the host's time holds what the stand-ins do, which is no engine's.
+    """
+    if plan.device == "cuda":
+        return []
     steady = [
         (cell.scenario, cell)
         for cell in cells
@@ -56,22 +63,35 @@ def exposures(plan: OverlapPlan, cells: Sequence[CellFigures]) -> list[Exposure]
     return found
 
 
-def exposed_from(sizes: Sequence[float], orders: Sequence[OrderFigures]) -> float | None:
-    """Return the size at which the host's time passes the forward's, or None if it does not.
+def state_of(order: OrderFigures) -> State | None:
+    """Return whether the host's time is clearly longer than the forward's, or clearly not."""
+    if order.host.low > order.forward.value:
+        return "exposed"
+    return "hidden" if order.host.high < order.forward.value else None
 
-    By straight lines between neighbouring sizes on log-log axes. Where either takes no time, a size
-    tells nothing.
+
+def exposed_from(sizes: Sequence[float], orders: Sequence[OrderFigures]) -> float | None:
+    """Return the size at which the host's time passes the forward's.
+
+    By a straight line between two neighbouring sizes on log-log axes. None if it does not pass it,
+    or more than once, or if that is not clear at a size between the two.
 
     Args:
         sizes: ascending.
         orders: with overlap, at each size.
     """
-    known = [
-        (size, order.host.value / order.forward.value)
-        for size, order in zip(sizes, orders, strict=True)
-        if order.host.value > 0 and order.forward.value > 0
-    ]
-    return crossover(*zip(*known, strict=True)) if len(known) > 1 else None
+    states = list(map(state_of, orders))
+    clear = [state for state in states if state is not None]
+    changes = [index for index in range(1, len(clear)) if clear[index] != clear[index - 1]]
+    if len(changes) != 1:
+        return None
+    after = states.index(clear[changes[0]])
+    if states[after - 1] is None:
+        return None
+    pair = slice(after - 1, after + 1)
+    ratios = [order.host.value / order.forward.value for order in orders[pair]]
+    # A host that takes no time has no logarithm.
+    return crossover(sizes[pair], ratios) if all(ratio > 0 for ratio in ratios) else None
 
 
 def largest_departure(cells: Sequence[CellFigures]) -> tuple[float, str, str, bool] | None:
@@ -99,8 +119,8 @@ def _exposures(
     sizes = [_size(scenario, size) for scenario in scenarios]
     for index, source in enumerate(plan.arms):
         orders = [cell.arms[index].with_overlap for _, cell in ordered]
-        is_exposed = orders[-1].host.value > orders[-1].forward.value
-        yield Exposure(source.spec, size, scenarios, exposed_from(sizes, orders), is_exposed)
+        states = tuple(map(state_of, orders))
+        yield Exposure(source.spec, size, scenarios, states, exposed_from(sizes, orders))
 
 
 def _size(scenario: SteadyDecode, size: Size) -> int:

@@ -49,11 +49,6 @@ class ForwardTime:
         """Return it as plain values, which the class takes back."""
         return asdict(self)
 
-    @property
-    def is_roofline(self) -> bool:
-        """Whether it is computed from a model and a GPU."""
-        return self.gpu is not None
-
     def of_batch(self, batch: ScheduledRequests) -> float:
         """Return the seconds that the forward of a batch takes; 0 where a device says itself."""
         if self.seconds is not None:
@@ -107,7 +102,8 @@ class ForwardTime:
         return (
             f"roofline of {model.source} ({precision} weights, BF16 KV cache) on "
             f"{count}{find_gpu(self.gpu).title}: bytes read over bandwidth or operations over "
-            "rate, whichever is larger, both from the datasheet; a real forward takes longer"
+            "rate, whichever is larger, both from the datasheet; an estimate that errs towards "
+            "short, but for experts that are chosen unevenly and for layers with a window"
         )
 
 

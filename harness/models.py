@@ -104,36 +104,76 @@ class Gpu:
 
 MODELS: Mapping[str, Model] = {
     "llama-3.1-8b": Model(
-        "meta-llama/Llama-3.1-8B", 32, 4_096, 32, 8, 128, 14_336, 128_256, 131_072
+        source="meta-llama/Llama-3.1-8B",
+        layers=32,
+        hidden=4_096,
+        heads=32,
+        kv_heads=8,
+        head_dim=128,
+        intermediate=14_336,
+        vocab=128_256,
+        longest=131_072,
     ),
     "llama-3.1-70b": Model(
-        "meta-llama/Llama-3.1-70B", 80, 8_192, 64, 8, 128, 28_672, 128_256, 131_072
+        source="meta-llama/Llama-3.1-70B",
+        layers=80,
+        hidden=8_192,
+        heads=64,
+        kv_heads=8,
+        head_dim=128,
+        intermediate=28_672,
+        vocab=128_256,
+        longest=131_072,
     ),
     # Seven query heads to one of keys and values: less than half the cache of Llama 3.1 8B.
-    "qwen2.5-7b": Model("Qwen/Qwen2.5-7B", 28, 3_584, 28, 4, 128, 18_944, 152_064, 131_072),
+    "qwen2.5-7b": Model(
+        source="Qwen/Qwen2.5-7B",
+        layers=28,
+        hidden=3_584,
+        heads=28,
+        kv_heads=4,
+        head_dim=128,
+        intermediate=18_944,
+        vocab=152_064,
+        longest=131_072,
+    ),
     "deepseek-v2-lite": Model(
-        "deepseek-ai/DeepSeek-V2-Lite",
-        *(27, 2_048, 16, 16, 128, 10_944, 102_400, 163_840),
-        latent=Latent(512, 64, 0, 128, 128),
-        experts=Experts(1, 64, 6, 2, 1_408),
+        source="deepseek-ai/DeepSeek-V2-Lite",
+        layers=27,
+        hidden=2_048,
+        heads=16,
+        kv_heads=16,
+        head_dim=128,
+        intermediate=10_944,
+        vocab=102_400,
+        longest=163_840,
+        latent=Latent(key_value=512, rope=64, query=0, nope=128, value=128),
+        experts=Experts(dense_layers=1, count=64, active=6, shared=2, width=1_408),
     ),
     # Published in FP8.
     "deepseek-v3": Model(
-        "deepseek-ai/DeepSeek-V3",
-        *(61, 7_168, 128, 128, 128, 18_432, 129_280, 163_840),
-        FP8,
-        Latent(512, 64, 1_536, 128, 128),
-        Experts(3, 256, 8, 1, 2_048),
+        source="deepseek-ai/DeepSeek-V3",
+        layers=61,
+        hidden=7_168,
+        heads=128,
+        kv_heads=128,
+        head_dim=128,
+        intermediate=18_432,
+        vocab=129_280,
+        longest=163_840,
+        weight_bytes=FP8,
+        latent=Latent(key_value=512, rope=64, query=1_536, nope=128, value=128),
+        experts=Experts(dense_layers=3, count=256, active=8, shared=1, width=2_048),
     ),
 }
 
 GPUS: Mapping[str, Gpu] = {
     # NVIDIA H100 Tensor Core GPU datasheet, SXM: 80 GB, 3.35 TB/s, 1,979 and 3,958 TFLOPS.
-    "h100": Gpu("H100 SXM", 80e9, 3.35e12, 989.5e12, 1_979e12),
+    "h100": Gpu(title="H100 SXM", memory=80e9, bandwidth=3.35e12, bf16=989.5e12, fp8=1_979e12),
     # NVIDIA H200 Tensor Core GPU datasheet, SXM: 141 GB, 4.8 TB/s, 1,979 and 3,958 TFLOPS.
-    "h200": Gpu("H200 SXM", 141e9, 4.8e12, 989.5e12, 1_979e12),
+    "h200": Gpu(title="H200 SXM", memory=141e9, bandwidth=4.8e12, bf16=989.5e12, fp8=1_979e12),
     # NVIDIA DGX B200 datasheet, for eight: 1,440 GB, 64 TB/s, 72 PFLOPS FP8; BF16 is half of that.
-    "b200": Gpu("B200 SXM", 180e9, 8e12, 2_250e12, 4_500e12),
+    "b200": Gpu(title="B200 SXM", memory=180e9, bandwidth=8e12, bf16=2_250e12, fp8=4_500e12),
 }
 
 

@@ -14,7 +14,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 
 from .executor import Iteration
@@ -24,11 +24,6 @@ from .statistics import Estimate, student_t
 def exposed_time(host: float, forward: float, *, overlap: bool) -> float:
     """Return how long the device waits for the host in each step."""
     return max(0.0, host - forward) if overlap else host
-
-
-def step_time(host: float, forward: float, *, overlap: bool) -> float:
-    """Return what a step takes."""
-    return forward + exposed_time(host, forward, overlap=overlap)
 
 
 def predict(iterations: Sequence[Iteration], *, overlap: bool) -> list[float]:
@@ -55,6 +50,7 @@ class Sample:
         hidden: the rest of the host's time.
         step: what a step took.
         predicted_exposed, predicted_step: what it would be after the model.
+        engine_exposed: the same without ``between``, as on an engine, which has no stand-ins.
     """
 
     path: float
@@ -68,6 +64,7 @@ class Sample:
     step: float
     predicted_exposed: float
     predicted_step: float
+    engine_exposed: float
 
 
 def summarise(iterations: Sequence[Iteration], *, overlap: bool, is_steady: bool) -> Sample:
@@ -81,20 +78,23 @@ def summarise(iterations: Sequence[Iteration], *, overlap: bool, is_steady: bool
     middle: Callable[[Sequence[float]], float]
     middle = statistics.median if is_steady else statistics.fmean
     exposed = predict(iterations, overlap=overlap)
+    engine = predict([replace(each, between=0.0) for each in iterations], overlap=overlap)
     own = iterations[1:]
-    steps = [each.forward + waited for each, waited in zip(own, exposed, strict=True)]
     return Sample(
-        middle([each.path for each in own]),
-        middle([each.other for each in own]),
-        middle([each.launch for each in own]),
-        middle([each.between for each in own]),
-        middle([each.host for each in own]),
-        middle([each.forward for each in own]),
-        middle([each.exposed for each in own]),
-        middle([max(0.0, each.host - each.exposed) for each in own]),
-        middle([each.step for each in own]),
-        middle(exposed),
-        middle(steps),
+        path=middle([each.path for each in own]),
+        other_host=middle([each.other for each in own]),
+        launch=middle([each.launch for each in own]),
+        between=middle([each.between for each in own]),
+        host=middle([each.host for each in own]),
+        forward=middle([each.forward for each in own]),
+        exposed=middle([each.exposed for each in own]),
+        hidden=middle([max(0.0, each.host - each.exposed) for each in own]),
+        step=middle([each.step for each in own]),
+        predicted_exposed=middle(exposed),
+        predicted_step=middle(
+            [each.forward + waited for each, waited in zip(own, exposed, strict=True)]
+        ),
+        engine_exposed=middle(engine),
     )
 
 

@@ -4,13 +4,21 @@ from __future__ import annotations
 
 import operator
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
+from typing import Literal
 
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .overlap import Sample, over_processes
 from .overlap_run import CellRun, OverlapPlan, cpu_share, samples_of
 from .statistics import Estimate
+
+# By what share of what the model predicts to be saved that may be missed.
+LIMIT = 0.05
+# What is told apart, in seconds: events of a GPU resolve about half a microsecond.
+RESOLUTION = 1e-6
+
+Verdict = Literal["holds", "departs", "inconclusive"]
 
 
 @dataclass(frozen=True)
@@ -24,7 +32,10 @@ class OrderFigures:
         hidden: the rest of the host's time.
         step: what a step took.
         predicted_exposed, predicted_step: what it would be after the model, of the same samples.
+        engine_exposed: the same without ``between``, as on an engine, which has no stand-ins.
         saved: how much shorter a step is than with the first arm; None of the first arm.
+        predicted_saved: what that would be after the model, of the same processes.
+        unpredicted: how much more is saved than that, paired by process.
     """
 
     path: Estimate
@@ -38,13 +49,34 @@ class OrderFigures:
     step: Estimate
     predicted_exposed: Estimate
     predicted_step: Estimate
+    engine_exposed: Estimate
     saved: Estimate | None
+    predicted_saved: Estimate | None
+    unpredicted: Estimate | None
 
     @property
     def departure(self) -> float:
         """By what share the measured step departs from the model's; 0 where both are nothing."""
         predicted = self.predicted_step.value
         return abs(self.step.value - predicted) / predicted if predicted > 0 else 0.0
+
+    @property
+    def verdict(self) -> Verdict | None:
+        """Whether what is saved is what the model predicts, within 5 % of that; of the first, None.
+
+        It holds or departs where the whole interval of the difference lies within that, or beyond
+        it. Where 5 % are less than clocks and events resolve, nothing is said.
+        """
+        if self.predicted_saved is None or self.unpredicted is None:
+            return None
+        limit = LIMIT * abs(self.predicted_saved.value)
+        low, high = self.unpredicted.low, self.unpredicted.high
+        if limit >= RESOLUTION:
+            if -limit <= low and high <= limit:
+                return "holds"
+            if low > limit or high < -limit:
+                return "departs"
+        return "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -112,12 +144,19 @@ def _order(samples: Sequence[Sample], base: Sequence[Sample] | None) -> OrderFig
     def of(name: str) -> Estimate:
         return over_processes(list(map(operator.attrgetter(name), samples)))
 
-    saved = None
+    saved = predicted = unpredicted = None
     if base is not None:
         # The same process, the same workload: what both share cancels out.
-        pairs = zip(base, samples, strict=True)
-        saved = over_processes([first.step - own.step for first, own in pairs])
+        pairs = list(zip(base, samples, strict=True))
+        measured = [first.step - own.step for first, own in pairs]
+        modelled = [first.predicted_step - own.predicted_step for first, own in pairs]
+        saved, predicted = over_processes(measured), over_processes(modelled)
+        unpredicted = over_processes(
+            [one - other for one, other in zip(measured, modelled, strict=True)]
+        )
     return OrderFigures(
-        **{name: of(name) for name in OrderFigures.__dataclass_fields__ if name != "saved"},
+        **{field.name: of(field.name) for field in fields(Sample)},
         saved=saved,
+        predicted_saved=predicted,
+        unpredicted=unpredicted,
     )

@@ -63,7 +63,7 @@ def write_overlap(
         "forward": plan.forward.to_dict(),
         "device": plan.device,
         "other_host": plan.other_host,
-        "cold": plan.cold,
+        "swept": plan.swept,
         "processes": plan.processes,
         "iterations": plan.iterations,
         "warmups": WARMUPS,
@@ -120,20 +120,20 @@ def _count(value: Any, least: int) -> int:  # noqa: ANN401
 
 
 def _plan(document: Mapping[str, Any]) -> OverlapPlan:
-    if document["device"] not in ("simulated", "cuda") or type(document["cold"]) is not bool:
-        raise ValueError("the device or the state of the caches is none")
+    if document["device"] not in ("simulated", "cuda"):
+        raise ValueError("the device is none")
     return OverlapPlan(
-        tuple(ArmSource(**arm) for arm in document["arms"]),
-        tuple(map(from_dict, document["scenarios"])),
-        ForwardTime(**document["forward"]),
-        document["device"],
-        number(document["other_host"]),
-        document["cold"],
-        _count(document["processes"], 1),
-        None if document["iterations"] is None else _count(document["iterations"], 1),
-        _count(document["seed"], 0),
-        None if document["cpu"] is None else _count(document["cpu"], 0),
-        str(document["provider"]),
+        arms=tuple(ArmSource(**arm) for arm in document["arms"]),
+        scenarios=tuple(map(from_dict, document["scenarios"])),
+        forward=ForwardTime(**document["forward"]),
+        device=document["device"],
+        other_host=number(document["other_host"]),
+        swept=_count(document["swept"], 0),
+        processes=_count(document["processes"], 1),
+        iterations=None if document["iterations"] is None else _count(document["iterations"], 1),
+        seed=_count(document["seed"], 0),
+        cpu=None if document["cpu"] is None else _count(document["cpu"], 0),
+        provider=str(document["provider"]),
     )
 
 

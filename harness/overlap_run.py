@@ -48,7 +48,7 @@ class OverlapPlan:
         forward: where the time of a forward comes from.
         device: what runs it.
         other_host: seconds of other host work before each launch.
-        cold: whether the host's caches are swept before each iteration.
+        swept: bytes that are read and written before each path; 0 for warm caches.
         processes: worker processes of a cell.
         iterations: measured iterations of an arm in an order; None for the defaults.
         seed: from which hash seeds, input seeds and orders are derived.
@@ -61,7 +61,7 @@ class OverlapPlan:
     forward: ForwardTime
     device: DeviceKind = "simulated"
     other_host: float = 0.0
-    cold: bool = False
+    swept: int = 0
     processes: int = 4
     iterations: int | None = None
     seed: int = 0
@@ -199,7 +199,7 @@ def _run_process(
         "forward": plan.forward.to_dict(),
         "device": plan.device,
         "other_host": plan.other_host,
-        "cold": plan.cold,
+        "swept": plan.swept,
         "warmups": WARMUPS,
         "iterations": plan.iterations_of(scenario),
     }

@@ -64,7 +64,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         index: load_apart(sources[index], f"_stepbench_overlap_{index}") for index in imports
     }
     device, about = create_device(job["device"], forward, scenario)
-    sweep = Sweep() if job["cold"] else None
+    sweep = Sweep(job["swept"]) if job["swept"] else None
     turns = [(index, overlap) for index in range(len(sources)) for overlap in (False, True)]
     rng.shuffle(turns)
     segments = []

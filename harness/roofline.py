@@ -1,9 +1,11 @@
-"""How long a forward takes at least: what it reads over the bandwidth, or its operations.
+"""How long a forward takes: what it reads over the bandwidth, or its operations over the rate.
 
 The larger of the two, after Williams, Waterman and Patterson, "Roofline: an insightful visual
-performance model for multicore architectures" (CACM 2009). Both are bounds that no forward reaches:
-kernels, their launches on the device, and communication between GPUs come on top, so that a real
-forward is longer and hides more.
+performance model for multicore architectures" (CACM 2009). An estimate that errs towards short:
+kernels do not reach these rates, and their launches on the device, communication between GPUs and
+smaller work come on top, so that a real forward is mostly longer and hides more. Two things may
+make one shorter than this: experts of which some are chosen more often than others, so that a batch
+reads fewer of them than expected, and layers that attend to a window and not to the whole context.
 """
 
 from __future__ import annotations
@@ -26,19 +28,21 @@ class Work:
     Attributes:
         tokens: tokens that go through the layers.
         cached: tokens whose keys and values are read.
-        pairs: pairs of a token and one that it attends to.
+        pairs: pairs of a token of the generation phase and one that it attends to.
         rows: tokens for which logits are computed.
+        context_pairs: pairs of a token of a context chunk and one that it attends to.
     """
 
     tokens: int
     cached: int
     pairs: int
     rows: int
+    context_pairs: int = 0
 
 
 @dataclass(frozen=True)
 class Bound:
-    """What a forward takes at least on each of the GPUs.
+    """What a forward takes on each of the GPUs.
 
     Attributes:
         bytes: bytes read.
@@ -57,7 +61,8 @@ def steady_work(scenario: SteadyDecode) -> Work:
     """Return the work of the first forward of a steady cell."""
     requests, drafted = scenario.requests, 1 + scenario.draft_tokens
     cached = requests * scenario.tokens
-    return Work(requests * drafted, cached, cached * drafted, requests * drafted)
+    tokens = requests * drafted
+    return Work(tokens=tokens, cached=cached, pairs=cached * drafted, rows=tokens)
 
 
 def batch_work(batch: ScheduledRequests) -> Work:
@@ -66,7 +71,7 @@ def batch_work(batch: ScheduledRequests) -> Work:
     A chunk of ``c`` tokens after ``p`` computed ones attends to ``c * p + c * (c + 1) / 2`` pairs;
     only its last token needs logits.
     """
-    tokens = cached = pairs = rows = 0
+    tokens = cached = pairs = rows = context_pairs = 0
     for request in batch.generation_requests:
         drafted = 1 + len(request.py_draft_tokens or ())
         length = request.get_num_tokens(0)
@@ -78,13 +83,13 @@ def batch_work(batch: ScheduledRequests) -> Work:
         chunk, computed = request.context_chunk_size, request.context_current_position
         tokens += chunk
         cached += computed + chunk
-        pairs += chunk * computed + chunk * (chunk + 1) // 2
+        context_pairs += chunk * computed + chunk * (chunk + 1) // 2
         rows += 1
-    return Work(tokens, cached, pairs, rows)
+    return Work(tokens, cached, pairs, rows, context_pairs)
 
 
 def bound(model: Model, gpu: Gpu, work: Work, gpus: int = 1) -> Bound:
-    """Return what a forward takes at least.
+    """Return what a forward takes.
 
     Args:
         model: the model.
@@ -186,12 +191,16 @@ def _operations(model: Model, work: Work) -> float:
         router = model.hidden * experts.count
         weights += (model.layers - dense) * ((experts.active + experts.shared) * each + router)
     if latent is None:
-        pair = 2 * model.heads * model.head_dim
+        pair = context_pair = 2 * model.heads * model.head_dim
     else:
-        # On the compressed vectors themselves: keys with their positions, then values.
+        # Decoding works on the compressed vectors themselves: keys with their positions, then
+        # values. A chunk takes them apart first, which is among its weights; that of the chunks
+        # before it, which may have to be done again, is left out.
         pair = model.heads * (2 * latent.key_value + latent.rope)
+        context_pair = model.heads * (latent.nope + latent.rope + latent.value)
+    attention = model.layers * (pair * work.pairs + context_pair * work.context_pairs)
     logits = model.vocab * model.hidden * work.rows
-    return float(2 * (weights * work.tokens + model.layers * pair * work.pairs + logits))
+    return float(2 * (weights * work.tokens + attention + logits))
 
 
 def _kv_shares(model: Model, gpus: int) -> int:

@@ -75,7 +75,9 @@ def overlap_table(plan: OverlapPlan, cells: Sequence[CellFigures]) -> Table:
         *(["Memory"] if with_memory else []),
         *("Arm", "Path", "Host", "Forward", "Step, no overlap"),
         *(["Saved"] if several else []),
-        *("Step, overlap", "Exposed", "Hidden"),
+        *("Step, overlap", "Exposed"),
+        *(["Exposed, engine"] if plan.device == "cuda" else []),
+        "Hidden",
         *(["Saved, overlap"] if several else []),
     ]
     rows = []
@@ -83,13 +85,13 @@ def overlap_table(plan: OverlapPlan, cells: Sequence[CellFigures]) -> Table:
         first = [*words, *([_memory(plan, cell.scenario)] if with_memory else [])]
         blank, width = [""] * len(first), len(columns) - len(first) - 1
         for index, source in enumerate(plan.arms):
-            own = _row(cell.arms[index], several) if cell.arms else ["not measured"] * width
+            own = _row(plan, cell.arms[index]) if cell.arms else ["not measured"] * width
             rows.append((*(blank if index else first), source.spec, *own))
     return Table(tuple(columns), tuple(rows), rows_per_cell=len(plan.arms))
 
 
-def _row(arm: ArmFigures, several: bool) -> list[str]:
-    without, within = arm.without_overlap, arm.with_overlap
+def _row(plan: OverlapPlan, arm: ArmFigures) -> list[str]:
+    without, within, several = arm.without_overlap, arm.with_overlap, len(plan.arms) > 1
     return [
         format_part(within.path),
         format_part(within.host),
@@ -98,6 +100,7 @@ def _row(arm: ArmFigures, several: bool) -> list[str]:
         *([format_saved(without.saved)] if several else []),
         format_part(within.step),
         format_interval(within.exposed),
+        *([format_interval(within.engine_exposed)] if plan.device == "cuda" else []),
         format_part(within.hidden),
         *([format_saved(within.saved)] if several else []),
     ]
@@ -166,7 +169,8 @@ def _json(
         "device": plan.device,
         "devices": list(devices),
         "other_host_s": plan.other_host,
-        "caches": "cold" if plan.cold else "warm",
+        "caches": "cold" if plan.swept else "warm",
+        "swept_bytes": plan.swept,
         "provider": plan.provider,
         "cells_missing": len(plan.scenarios) - len(cells),
         "cells": [_cell(plan, cell) for cell in cells],
@@ -202,10 +206,11 @@ def _cell(plan: OverlapPlan, cell: CellFigures) -> dict[str, Any]:
 
 
 def _order(order: OrderFigures) -> dict[str, Any]:
-    return {
+    times = {
         f"{name}_s": None if estimate is None else _interval(estimate)
         for name, estimate in vars(order).items()
     }
+    return {**times, "saved_as_predicted": order.verdict}
 
 
 def _exposure(found: Exposure) -> dict[str, Any]:

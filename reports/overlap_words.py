@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from harness.exposure import Exposure, exposures, largest_departure
-from harness.overlap_figures import CellFigures
+from harness.overlap_figures import LIMIT, CellFigures, OrderFigures
 from harness.overlap_run import WARMUPS, OverlapPlan
 from scenarios.scenario import SteadyDecode
 
@@ -29,22 +29,40 @@ def notes(
     found = _unrealistic(plan, cells)
     points = exposures(plan, cells)
     found += map(_exposure, points)
-    if not points and all(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios):
+    if plan.device == "cuda":
+        found.append(
+            "From which context or batch on the path is exposed is not named: Host holds what the "
+            "stand-ins do. What an engine would expose, the model says without that."
+        )
+    elif not points and all(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios):
         found.append(
             "From which context or batch on the path is exposed, realistic cells tell that differ "
             "in it alone, such as `--requests 64 --tokens 512,2048,8192`."
         )
-    return [*found, *_agreement(cells), *_noise(cells), *_throttling(devices)]
+    return [*found, *_saved(cells), *_agreement(cells), *_noise(cells), *_clocks(devices)]
 
 
 def assumptions(plan: OverlapPlan) -> str:
     """Return the paragraph that says what the figures are, and what they are not."""
-    between = ", and what the stand-ins do meanwhile" if plan.device == "cuda" else ""
+    between = engine = ""
+    if plan.device == "cuda":
+        # The sweep is one of the things for which a real GPU does not wait.
+        between = f", and what the stand-ins do meanwhile{' and the sweep' if plan.swept else ''}"
+        engine = (
+            "Exposed is what the events measured; Exposed, engine is what the model makes of Host "
+            "without that, as on an engine, and of the measured forward. "
+        )
     saved = ""
     if len(plan.arms) > 1:
         base = code(plan.arms[0].spec)
         saved = f"Saved is how much shorter a step is than with {base}, of the same process. "
     steady = all(isinstance(scenario, SteadyDecode) for scenario in plan.scenarios)
+    caches = "The host's caches are warm, as the loop leaves them."
+    if plan.swept:
+        caches = (
+            f"Before each path {plan.swept / 2**20:,.0f} MiB were read and written, so that the "
+            "host's caches hold little of what it needs."
+        )
     return (
         f"Assumptions. Host is the path, {plan.other_host * 1e3:g} ms of other host work before "
         f"the launch (`--other-host-ms`), and the launch{between}. Forward: "
@@ -52,15 +70,15 @@ def assumptions(plan: OverlapPlan) -> str:
         "Host is exposed. With the overlap scheduler Host is hidden while the forward of the "
         "iteration before still runs, and what is longer than that is exposed: a forward of at "
         "least Host hides it all. Path, Host, Exposed and Hidden are those with overlap. "
-        f"{saved}Not in it: sampling, the update of the requests, the connector's own work, and "
-        "communication between GPUs; every layer attends to the whole context. These are times of "
-        "a step: what a service gains by them depends on much else, and is not said here. "
+        f"{engine}{saved}Not in it: sampling, the update of the requests, the connector's own "
+        "work, and communication between GPUs; every layer attends to the whole context. These are "
+        "times of a step: what a service gains by them depends on much else, and is not said here. "
         f"Measured in the executor's loop, with the real path in it, on {_device(plan)}: "
         f"{counted(plan.processes, 'process')} of a cell, in each of them all arms in both orders, "
         f"in random turn, {counted(WARMUPS, 'warm-up iteration')} and then {_counts(plan)}. A "
         f"process gives the {'median' if steady else 'mean'} of its iterations, and figures are "
-        "means over processes, with 95 % intervals. The garbage collector is off; the host's "
-        f"caches are {'swept before each path' if plan.cold else 'warm'}."
+        "means over processes, with 95 % intervals. The garbage collector is off. "
+        f"{caches}"
     )
 
 
@@ -109,19 +127,68 @@ def _noise(cells: Sequence[CellFigures]) -> list[str]:
 
 
 def _exposure(found: Exposure) -> str:
-    first, last = found.cells[0], found.cells[-1]
+    """Say where an arm is exposed and where hidden, of the cells in which that is clear."""
+    first = found.cells[0]
     if found.size == "tokens":
         common, size = counted(first.requests, "request"), "tokens per request"
-        sizes = first.tokens, last.tokens
     else:
         common, size = f"{first.tokens:,} tokens per request", "requests"
-        sizes = first.requests, last.requests
+    values = [cell.tokens if found.size == "tokens" else cell.requests for cell in found.cells]
     words = ", ".join([common, first.manager.upper(), *first.settings()])
-    where = f"With {words}, overlap: {code(found.arm)} is"
-    state, before = ("exposed", "hidden") if found.is_exposed else ("hidden", "exposed")
-    if found.point is None:
-        return f"{where} {state} at {sizes[0]:,} to {sizes[1]:,} {size}."
-    return f"{where} {before} up to about {found.point:,.0f} {size}, and {state} from there on."
+    where = f"With {words}, overlap:"
+    known = [state for state in dict.fromkeys(found.states) if state is not None]
+    unclear = _listed(values, found.states, None)
+    if not known:
+        return f"{where} whether {code(found.arm)} is exposed at {unclear} {size} is not clear."
+    if found.point is not None:
+        what = f"{known[0]} up to about {found.point:,.0f} {size}, and {known[1]} from there on"
+    elif len(known) == 1 and not unclear:
+        what = f"{known[0]} at {values[0]:,} to {values[-1]:,} {size}"
+    else:
+        parts = [f"{state} at {_listed(values, found.states, state)}" for state in known]
+        what = f"{' and '.join(parts)} {size}"
+    doubt = f"; at {unclear} that is not clear" if unclear else ""
+    return f"{where} {code(found.arm)} is {what}{doubt}."
+
+
+def _listed(values: Sequence[int], states: Sequence[str | None], state: str | None) -> str:
+    return ", ".join(
+        f"{value:,}" for value, own in zip(values, states, strict=True) if own == state
+    )
+
+
+def _saved(cells: Sequence[CellFigures]) -> list[str]:
+    """Say whether steps differ between arms by what the model predicts."""
+    orders = [
+        (cell.scenario.name, arm.arm, words, order)
+        for cell in cells
+        for arm in cell.arms
+        for words, order in (("no overlap", arm.without_overlap), ("overlap", arm.with_overlap))
+        if order.verdict is not None
+    ]
+    if not orders:
+        return []
+    verdicts = [order.verdict for *_, order in orders]
+    departing = [each for each in orders if each[-1].verdict == "departs"]
+    words = (
+        f"What the model predicts to be saved was saved, within {LIMIT:.0%} of it, in "
+        f"{verdicts.count('holds')} of {counted(len(orders), 'comparison')}; too noisy or too "
+        f"little to say in {verdicts.count('inconclusive')}"
+    )
+    if not departing:
+        return [f"{words}."]
+    name, arm, order_words, order = max(departing, key=lambda each: _missed(each[-1]))
+    return [
+        f"{words}; not so in {len(departing)}, most in {name} with {code(arm)}, {order_words}: "
+        f"off by {_missed(order):.0%}."
+    ]
+
+
+def _missed(order: OrderFigures) -> float:
+    """Return by what share of what it predicts the model is off, of an order that departs."""
+    if order.predicted_saved is None or order.unpredicted is None:
+        return 0.0
+    return abs(order.unpredicted.value / order.predicted_saved.value)
 
 
 def _agreement(cells: Sequence[CellFigures]) -> list[str]:
@@ -138,16 +205,21 @@ def _agreement(cells: Sequence[CellFigures]) -> list[str]:
     return [words]
 
 
-def _throttling(devices: Sequence[Mapping[str, Any]]) -> list[str]:
+def _clocks(devices: Sequence[Mapping[str, Any]]) -> list[str]:
+    """Say what held the clocks of GPUs back, or that they could not be asked."""
     states = [
-        str(device.get(when, {}).get("clocks_event_reasons.active", ""))
+        device[when]
         for device in devices
         for when in ("state_before", "state_after")
+        if when in device
     ]
-    reasons = sorted({state for state in states if _holds_back(state)})
-    if not reasons:
-        return []
-    return [f"The GPU's clocks were held back; the reasons that NVML gives: {', '.join(reasons)}."]
+    notes = ["Clock state not readable."] if not all(states) else []
+    active = {str(state.get("clocks_event_reasons.active", "")) for state in states}
+    reasons = sorted(filter(_holds_back, active))
+    if reasons:
+        words = ", ".join(reasons)
+        notes.append(f"The GPU's clocks were held back; the reasons that NVML gives: {words}.")
+    return notes
 
 
 def _holds_back(reasons: str) -> bool:

@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+from typing import Any
+
 from harness.arms import FLOOR
 from harness.documents import GateFile, VerificationFile, WorkFile
 from harness.duet_file import DuetFile
@@ -40,9 +43,7 @@ def warning(evidence: Evidence) -> str | None:
     """Return the warning that several machines are involved, or None if it is one."""
     note = machines_note(evidence.summaries)
     machines = {summary.fingerprint for summary in evidence.summaries}
-    machines |= {
-        file.metadata.get(DIGEST) for file in (*evidence.duets, *evidence.overlaps, *evidence.gates)
-    }
+    machines |= {metadata.get(DIGEST) for metadata in _metadata(evidence)}
     machines -= {None, UNKNOWN}
     if note is None and len(machines) > 1:
         note = (
@@ -56,14 +57,22 @@ def warning(evidence: Evidence) -> str | None:
     return note
 
 
+def _metadata(evidence: Evidence) -> list[Mapping[str, Any]]:
+    """Return what names the machine and the code, of all files but results."""
+    return [
+        *(file.metadata for file in evidence.duets),
+        *(file.metadata for file in evidence.overlaps),
+        *(file.metadata for file in evidence.gates),
+        *(file.metadata for file in evidence.works),
+        *(file.metadata for file in evidence.verifications),
+    ]
+
+
 def _revisions(evidence: Evidence) -> list[str]:
     """Return the revisions of this project that the files name."""
-    metadata = [
-        *(run.get_metadata() for file in evidence.results for _, run in file.runs()),
-        *(file.metadata for file in (*evidence.duets, *evidence.overlaps, *evidence.gates)),
-        *(file.metadata for file in (*evidence.works, *evidence.verifications)),
-    ]
-    return [str(one[_REVISION]) for one in metadata if _REVISION in one]
+    runs = [run.get_metadata() for file in evidence.results for _, run in file.runs()]
+    found = [*runs, *_metadata(evidence)]
+    return [str(metadata[_REVISION]) for metadata in found if _REVISION in metadata]
 
 
 def missing_note(evidence: Evidence) -> str:
@@ -107,14 +116,8 @@ def _duet(file: DuetFile) -> Section:
 
 def _speedup(summary: Summary) -> Section:
     arms = proper_arms(summary.arms)
-    # A single process has no interval, and says nothing for sure.
-    ratios = [
-        ratio for cell in summary.cells for ratio in cell.speedups.values() if not is_open(ratio)
-    ]
-    # What may be chance in one of many cells and arms is no verdict: those come of a duet.
+    # No verdict: it shows how much, and may be the same two arms whatever a change changed.
     state = State.NEUTRAL
-    if ratios:
-        state = State.GOOD if all(ratio.low > 1 for ratio in ratios) else State.OPEN
     verdict = " ".join(_compared(summary, arms[0], arm) for arm in arms[1:])
     if not verdict:
         alone = code(arms[0]) if arms else code(FLOOR)

@@ -10,7 +10,7 @@ from typing import Any, Literal
 import click
 
 from harness.arms import ARMS, check_arms, split_arms
-from harness.forward_time import ForwardTime
+from harness.executor import sweep_size
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.models import GPUS, MODELS
 from harness.overlap_figures import figures
@@ -24,11 +24,11 @@ from harness.verification import Verification, verify_briefly
 from reports.equivalence import partial, render_json, render_text
 from reports.words import sentences
 from scenarios.errors import InputError
-from scenarios.scenario import SteadyDecode
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, USAGE
 from .foreign import find_sources, make_factories, origins, runnable
+from .forward import GPU, MODEL, check_cuda, forward_time, seconds
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import (
@@ -41,10 +41,6 @@ from .options import (
 )
 from .progress import CountingProgress
 
-_MODEL, _GPU = "llama-3.1-8b", "b200"
-# No forward and no host work of a step takes longer.
-_LONGEST_MS = 10_000
-
 
 @click.command()
 @selection_options
@@ -56,10 +52,8 @@ _LONGEST_MS = 10_000
     help="Arms (stepbench list), or all: the ladder. The first is the base.",
 )
 @click.option("--forward-ms", type=float, help="What every forward takes, in ms.")
-@click.option("--model", metavar="NAME", help=f"One of {', '.join(MODELS)}.  [default: {_MODEL}]")
-@click.option(
-    "--gpu", metavar="NAME", help=f"For a roofline: {', '.join(GPUS)}.  [default: {_GPU}]"
-)
+@click.option("--model", metavar="NAME", help=f"One of {', '.join(MODELS)}.  [default: {MODEL}]")
+@click.option("--gpu", metavar="NAME", help=f"For a roofline: {', '.join(GPUS)}.  [default: {GPU}]")
 @click.option("--gpus", type=click.IntRange(1, 64), help="GPUs that share a model.  [default: 1]")
 @click.option(
     "--other-host-ms",
@@ -80,7 +74,7 @@ _LONGEST_MS = 10_000
     type=click.Choice(["warm", "cold"]),
     default="warm",
     show_default=True,
-    help="The host's caches before each path.",
+    help="The host's caches before each path; cold: twice their size is read and written.",
 )
 @click.option(
     "--processes",
@@ -150,32 +144,33 @@ def command(
       stepbench overlap --device cuda --cells 64x2048
     """
     chosen = chosen_format(style, as_json)
-    forward = _forward(forward_ms, model, gpu, gpus, device)
-    other_host = _seconds("--other-host-ms", other_host_ms)
+    forward = forward_time(forward_ms, model, gpu, gpus, device)
+    other_host = seconds("--other-host-ms", other_host_ms)
     if options["overlap"]:
         raise click.UsageError("--overlap says nothing here: both orders are always run")
     # Those of the catalogue that are in the overlap scheduler's order are run in both, too.
     found = [replace(scenario, overlap=False) for scenario in selected_scenarios(options)]
     check_distinct(found)
     if device == "cuda":
-        _check_cuda(found)
+        check_cuda(found)
     names = tuple(ARMS) if arms.strip() == "all" else split_arms(arms)
     check_arms(names, floor=False)
     # What cannot be imported is found before anything is measured.
     sources = find_sources(names)
     factories = make_factories(names, sources)
+    core = choose_cpu(cpu)
     plan = OverlapPlan(
-        tuple(sources.get(name) or find_source(name) for name in names),
-        runnable(found, factories),
-        forward,
-        device,
-        other_host,
-        caches == "cold",
-        processes,
-        iterations,
-        seed,
-        choose_cpu(cpu),
-        provider,
+        arms=tuple(sources.get(name) or find_source(name) for name in names),
+        scenarios=runnable(found, factories),
+        forward=forward,
+        device=device,
+        other_host=other_host,
+        swept=sweep_size(core) if caches == "cold" else 0,
+        processes=processes,
+        iterations=iterations,
+        seed=seed,
+        cpu=core,
+        provider=provider,
     )
     memory = available_memory()
     for scenario in plan.scenarios:
@@ -209,41 +204,6 @@ def command(
     if is_kept and not quiet:
         say(f"samples kept in {file}")
     return code
-
-
-def _forward(
-    forward_ms: float | None, model: str | None, gpu: str | None, gpus: int | None, device: str
-) -> ForwardTime:
-    """Return where the forward time comes from. Raises click.UsageError where that is not one."""
-    given = {"--forward-ms": forward_ms, "--model": model, "--gpu": gpu, "--gpus": gpus}
-    named = [name for name, value in given.items() if value is not None]
-    if device == "cuda":
-        for name in named:
-            if name != "--model":
-                raise click.UsageError(f"--device cuda measures the forward: {name} contradicts it")
-        return ForwardTime(model=_MODEL if model is None else model)
-    if forward_ms is not None:
-        if len(named) > 1:
-            raise click.UsageError(f"{named[0]} and {named[1]} exclude each other")
-        return ForwardTime(_seconds("--forward-ms", forward_ms))
-    return ForwardTime(
-        model=_MODEL if model is None else model, gpu=_GPU if gpu is None else gpu, gpus=gpus or 1
-    )
-
-
-def _seconds(option: str, milliseconds: float) -> float:
-    if not 0 <= milliseconds <= _LONGEST_MS:  # Nor not a number.
-        raise click.UsageError(f"{option} takes milliseconds from 0 to {_LONGEST_MS:,}")
-    return milliseconds / 1e3
-
-
-def _check_cuda(scenarios: list[Any]) -> None:
-    """Raise InputError unless these cells can be run on a GPU that is here."""
-    if not all(isinstance(scenario, SteadyDecode) for scenario in scenarios):
-        raise InputError("--device cuda takes cells: a trace replays on the simulated device")
-    from harness.cuda_device import import_torch
-
-    import_torch()
 
 
 def _measure(

@@ -53,9 +53,9 @@ def command(
     """Print what stored results say: tables, plots, a comment, a page.
 
     A FILE is what speedup, compare, overlap, gate or nox -s bench wrote, or what verify or count
-    printed with --json. Results of several files become a table each; results of several machines are
-    marked as such. With a baseline, which has to be of the same machine, the times of both stand
-    side by side. That is no verdict, since the machine drifts between two runs: for one, use
+    printed with --json. Results of several files become a table each; results of several machines
+    are marked as such. With a baseline, which has to be of the same machine, the times of both
+    stand side by side. That is no verdict, since the machine drifts between two runs: for one, use
     `stepbench compare`.
 
     The format comment is Markdown for a pull request, html a page of its own with the plots and all

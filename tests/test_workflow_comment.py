@@ -19,9 +19,9 @@ RUN = {
     "html_url": "https://github.com/o/r/actions/runs/1",
 }
 PULL = {"head": {"sha": "a" * 40, "repo": {"id": 7}}}
-SOURCE = (
-    "\n\n<sub>Made by the code of this pull request, in "
-    "[this run](https://github.com/o/r/actions/runs/1).</sub>"
+HEAD = (
+    f"{MARKER}\n<sub>Made by the code of this pull request, in "
+    "[this run](https://github.com/o/r/actions/runs/1).</sub>\n\n"
 )
 
 # What actions/github-script hands to a script, with an API that notes what is asked of it.
@@ -91,7 +91,7 @@ def test_the_first_comment_is_created(tmp_path: Path):
         "owner": "o",
         "repo": "r",
         "issue_number": 17,
-        "body": f"{MARKER}\nFaster.{SOURCE}",
+        "body": f"{HEAD}Faster.",
     }
 
 
@@ -110,7 +110,7 @@ def test_the_comment_that_is_ours_is_brought_up_to_date(tmp_path: Path):
     assert error is None
     assert [name for name, _ in calls] == ["get", "list", "update"]
     assert calls[2][1]["comment_id"] == 5
-    assert calls[2][1]["body"].startswith(f"{MARKER}\nFaster.")
+    assert calls[2][1]["body"] == f"{HEAD}Faster."
 
 
 @pytest.mark.parametrize(
@@ -150,7 +150,10 @@ def test_what_is_no_number_is_refused_before_anything_is_asked(tmp_path: Path, n
         ("Faster.", "begin with"),
         (f"Faster. {MARKER}", "begin with"),
         (f"{MARKER} and more\n", "begin with"),
-        (f"{MARKER}\n" + "x" * LIMIT, "more than 65536 characters"),
+        (
+            f"{MARKER}\n".ljust(len(MARKER) + 2 + LIMIT - len(HEAD), "x"),
+            "more than 65536 characters",
+        ),
         (f"{MARKER}\n" + "x" * 4 * LIMIT, "larger than 262144 bytes"),
     ],
 )
@@ -165,13 +168,23 @@ def test_what_is_no_comment_is_refused(tmp_path: Path, text: str, words: str):
 
 
 def test_a_comment_may_be_as_long_as_github_takes(tmp_path: Path):
-    text = f"{MARKER}\n".ljust(LIMIT, "€")
-    write(tmp_path, text=text)
+    rest = "€" * (LIMIT - len(HEAD))
+    write(tmp_path, text=f"{MARKER}\n{rest}")
 
     calls, error = comment(tmp_path)
 
     assert error is None
-    assert calls[2][1]["body"] == text
+    assert calls[2][1]["body"] == f"{HEAD}{rest}"
+    assert len(calls[2][1]["body"]) == LIMIT
+
+
+@pytest.mark.parametrize("text", ["```\nopen", "<!-- open", "<details>\nopen", "> quoted", "    x"])
+def test_what_the_text_leaves_open_hides_nothing_of_where_it_comes_from(tmp_path: Path, text: str):
+    write(tmp_path, text=f"{MARKER}\n{text}\n")
+
+    calls, _ = comment(tmp_path)
+
+    assert calls[2][1]["body"] == HEAD + text.strip()
 
 
 @pytest.mark.parametrize("name", ["number", "comment.md"])

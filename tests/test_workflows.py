@@ -3,6 +3,7 @@
 import os
 import re
 import shlex
+import shutil
 import subprocess
 from collections.abc import Iterator
 from pathlib import Path
@@ -116,8 +117,8 @@ def test_the_comment_comes_from_where_it_was_kept():
     assert written == read
 
 
-def test_the_steps_go_through_gate_table_and_report():
-    assert [line.split()[1] for line in commands()] == ["gate", "speedup", *["report"] * 3]
+def test_the_steps_go_through_gate_table_count_and_report():
+    assert [line.split()[1] for line in commands()] == ["gate", "speedup", "count", *["report"] * 3]
 
 
 @pytest.mark.parametrize("line", commands())
@@ -211,3 +212,46 @@ def test_the_comment_is_kept_with_the_number(stepbench: Path):
     assert Path("comment/comment.md").read_text() == "the result\n"
     wanted = "report results/gate.json results/speedup.json --format comment\n"
     assert stepbench.read_text() == wanted
+
+
+@pytest.mark.parametrize(("code", "kept"), [(0, True), (1, False)])
+def test_what_was_counted_is_kept_whole_or_not_at_all(stepbench: Path, code: int, kept: bool):
+    done = run("Count", CODE=str(code))
+
+    assert done.returncode == code
+    assert Path("results/work.json").exists() is kept
+    assert stepbench.read_text().startswith("count --cells ")
+    titles = [one.get("name") for one in steps("ci.yml")]
+    assert titles.index("Count") < titles.index("Comment")
+
+
+@pytest.mark.parametrize(
+    ("there", "installs", "asked", "warns"),
+    [
+        (("chromium", "chromedriver"), True, False, False),
+        (("chromium",), True, True, False),
+        ((), False, True, True),
+    ],
+)
+def test_a_browser_is_installed_where_there_is_none_and_no_failure(
+    tmp_path: Path, there: tuple[str, ...], installs: bool, asked: bool, warns: bool
+):
+    for name in there:
+        (tmp_path / name).write_text("#!/bin/sh\n")
+    (tmp_path / "sudo").write_text(
+        f'#!/bin/sh\necho "$@" >> {tmp_path}/notes\nexit {int(not installs)}\n'
+    )
+    for path in tmp_path.iterdir():
+        path.chmod(0o755)
+
+    done = subprocess.run(
+        [str(shutil.which("bash")), "-e", "-c", step("ci.yml", "Browser")["run"]],
+        env={"PATH": str(tmp_path)},
+        capture_output=True,
+        text=True,
+        check=False,
+    )
+
+    assert done.returncode == 0
+    assert (tmp_path / "notes").exists() is asked
+    assert ("::warning" in done.stdout) is warns

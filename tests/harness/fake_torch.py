@@ -25,8 +25,9 @@ class FakeHostClock(RunningClock):
         super().__init__(lambda: self.time)
         self.time = 0.0
 
-    def spin_until(self, moment: float) -> None:
+    def spin_until(self, moment: float) -> float:
         self.time = max(self.time, moment)
+        return self.time
 
     def work(self, seconds: float) -> None:
         self.time += seconds

@@ -20,11 +20,29 @@ class FakeClock(HostClock):
         super().__init__(lambda: self.time)
         self.time = 0.0
 
-    def spin_until(self, moment: float) -> None:
+    def spin_until(self, moment: float) -> float:
         self.time = max(self.time, moment + self._skipped)
+        return self.now()
 
     def work(self, seconds: float) -> None:
         self.time += seconds
+
+
+class CostlyClock(HostClock):
+    """A clock of which each reading takes a time, half of it before the moment that it gives."""
+
+    def __init__(self, cost: float) -> None:
+        super().__init__(self._take)
+        self.time = 0.0
+        self._cost = cost
+
+    def work(self, seconds: float) -> None:
+        self.time += seconds
+
+    def _take(self) -> float:
+        moment = self.time + self._cost / 2
+        self.time += self._cost
+        return moment
 
 
 class CostlyLaunch(SimulatedDevice):
@@ -42,7 +60,7 @@ class CostlyLaunch(SimulatedDevice):
 class FakeWorkload:
     """Moves on by taking a time that is the stand-ins' own."""
 
-    def __init__(self, clock: FakeClock, cost: float = 0.0) -> None:
+    def __init__(self, clock: FakeClock | CostlyClock, cost: float = 0.0) -> None:
         self.manager: Any = None
         self.batch = ScheduledRequests()
         self.async_requests = AsyncRequests()
@@ -57,7 +75,7 @@ class FakeWorkload:
 class FakeArm:
     """Takes a time for each output: one for all, or one after the other."""
 
-    def __init__(self, clock: FakeClock, costs: float | Sequence[float]) -> None:
+    def __init__(self, clock: FakeClock | CostlyClock, costs: float | Sequence[float]) -> None:
         self._clock = clock
         self._costs = costs
         self.built = 0

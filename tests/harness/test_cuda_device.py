@@ -2,6 +2,7 @@
 
 import subprocess
 import sys
+import threading
 from collections.abc import Callable
 from dataclasses import asdict
 from types import SimpleNamespace
@@ -201,9 +202,21 @@ def smi(monkeypatch: pytest.MonkeyPatch, answer: Callable[[], str]) -> Runs:
 
 
 def test_the_state_of_the_gpu_is_read(monkeypatch: pytest.MonkeyPatch):
-    commands = smi(monkeypatch, lambda: "580.1, 1980, 1980, 3201, 45, 120.50, 0x0004\n")
+    runs: list[int] = []
+    running = threading.Event()
 
-    assert gpu_state(SimpleNamespace(uuid="abc")) == {
+    def run() -> None:
+        runs.append(1)
+        if len(runs) > 1:
+            running.set()
+
+    def answer() -> str:
+        assert running.wait(10), "the GPU had nothing to do"
+        return "580.1, 1980, 1980, 3201, 45, 120.50, 0x0004\n"
+
+    commands = smi(monkeypatch, answer)
+
+    assert gpu_state(SimpleNamespace(uuid="abc"), run) == {
         "driver_version": "580.1",
         "clocks.sm": "1980",
         "clocks.max.sm": "1980",
@@ -217,7 +230,7 @@ def test_the_state_of_the_gpu_is_read(monkeypatch: pytest.MonkeyPatch):
     assert command[-1] == "--id=GPU-abc"
     # It only asks.
     assert all(word.startswith(("--query-gpu=", "--format=", "--id=")) for word in command[1:])
-    gpu_state(SimpleNamespace())
+    gpu_state(SimpleNamespace(), run)
     assert len(commands[1]) == 3
 
 
@@ -234,7 +247,7 @@ def test_a_state_that_cannot_be_read_is_empty(monkeypatch: pytest.MonkeyPatch, e
         raise error
 
     smi(monkeypatch, fail)
-    assert gpu_state(SimpleNamespace()) == {}
+    assert gpu_state(SimpleNamespace(), lambda: None) == {}
 
 
 @pytest.mark.usefixtures("no_smi")
@@ -252,7 +265,7 @@ def test_a_worker_runs_all_arms_on_it(monkeypatch: pytest.MonkeyPatch):
             "forward": {"model": "llama-3.1-8b"},
             "device": "cuda",
             "other_host": 0.0,
-            "cold": False,
+            "swept": 0,
             "warmups": 2,
             "iterations": 3,
         }

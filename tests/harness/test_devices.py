@@ -30,8 +30,9 @@ def test_forwards_run_one_after_the_other():
     assert device.launch(2.0) == 1
     device.wait(0)
     assert clock.time == 5.0
-    device.wait(1)
+    assert device.wait(1) == 7.0
     assert clock.time == 7.0
+    clock.resume()
     clock.work(4.0)
     device.launch(1.0)
     device.wait(0)
@@ -84,6 +85,19 @@ def test_beside_a_real_gpu_no_time_stands_still():
     clock = RunningClock(lambda: next(readings))
 
     assert (clock.stop(), clock.resume(), clock.now()) == (1.0, 2.0, 4.0)
+
+
+def test_the_moment_at_which_a_forward_is_known_to_be_done_is_that_of_the_stopped_clock():
+    clock = FakeClock()
+    device = SimulatedDevice(clock)
+    device.begin()
+    device.launch(5.0)
+    device.launch(1.0)
+    clock.work(5.5)
+
+    assert [device.wait(number) for number in (0, 1)] == [5.5, 6.0]
+    clock.work(100.0)
+    assert clock.now() == clock.stop() == clock.resume() == 6.0
 
 
 def test_the_real_clock_is_waited_for():

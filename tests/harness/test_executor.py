@@ -1,17 +1,26 @@
 """The loop in both orders: exactly, on a clock that moves only when something is done."""
 
 import itertools
+from pathlib import Path
 
 import pytest
 
 from harness.arms import create_arm
 from harness.devices import SimulatedDevice
-from harness.executor import Iteration, Sweep, run_loop
+from harness.executor import Iteration, Sweep, run_loop, sweep_size
 from harness.overlap import exposed_time, predict
 from scenarios.scenario import SteadyDecode
 from scenarios.workload import create_workload
 
-from .overlap_helpers import TICK, CostlyLaunch, FakeArm, FakeClock, FakeWorkload, always
+from .overlap_helpers import (
+    TICK,
+    CostlyClock,
+    CostlyLaunch,
+    FakeArm,
+    FakeClock,
+    FakeWorkload,
+    always,
+)
 
 
 def loop(
@@ -126,6 +135,30 @@ def test_the_model_gives_each_iteration_its_own_exposed_time():
     assert [exposed / TICK for exposed in model] == [6, 0, 0, 0, 19, 0, 1]
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+@pytest.mark.parametrize("path", [4, 40, 64, 100])
+@pytest.mark.parametrize("forward", [0, 4, 64, 400])
+def test_what_reading_the_clock_costs_makes_no_difference(
+    path: float, forward: float, overlap: bool
+):
+    reading = 4 * TICK
+    clock = CostlyClock(reading)
+
+    found = run_loop(
+        SimulatedDevice(clock),
+        FakeWorkload(clock, 1_000 * TICK),
+        FakeArm(clock, path * TICK),
+        always(forward * TICK),
+        overlap=overlap,
+        iterations=10,
+    )
+
+    for each, exposed in list(zip(found[1:], predict(found, overlap=overlap), strict=True))[:-1]:
+        # No more than the reading by which a launch, or the end of a forward, is seen too late.
+        assert abs(each.step - (each.forward + exposed)) <= reading
+        assert each.between == 0
+
+
 def test_an_arm_that_raises_ends_the_loop():
     class Broken(FakeArm):
         def build_scheduler_output(self, *_: object) -> object:  # type: ignore[override]
@@ -168,7 +201,37 @@ def test_caches_are_swept_before_each_path_and_that_takes_no_time():
 
     assert sweeps == [0, 50 + 3 * TICK, 100 + 6 * TICK]
     assert [each.step for each in found] == [3 * TICK] * 3
-    Sweep(1_000)()
+
+
+def test_a_sweep_reads_and_writes_all_of_its_memory():
+    sweep = Sweep(1_000)
+    one, other = vars(sweep).values()
+    assert len(one) + len(other) == 1_000
+    one[7] = 1
+
+    sweep()
+
+    assert (one[7], other[7]) == (1, 1)
+
+
+@pytest.mark.parametrize(
+    ("sizes", "swept"),
+    [
+        (["32K", "32K", "1024K", "32768K"], 64 * 2**20),
+        (["48K", "260M"], 520 * 2**20),
+        ([], 64 * 2**20),
+        (["unknown", ""], 64 * 2**20),
+    ],
+)
+def test_twice_the_largest_cache_is_swept(tmp_path: Path, sizes: list[str], swept: int):
+    for cpu, own in ((0, ["1K"]), (3, sizes)):
+        for index, size in enumerate(own):
+            folder = tmp_path / f"cpu{cpu}" / "cache" / f"index{index}"
+            folder.mkdir(parents=True)
+            (folder / "size").write_text(f"{size}\n")
+
+    assert sweep_size(3, tmp_path) == swept
+    assert sweep_size(None, tmp_path) == 2_048
 
 
 @pytest.mark.parametrize("name", ["full-copy", "incremental"])

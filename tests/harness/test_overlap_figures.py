@@ -1,12 +1,13 @@
 """The figures of a cell over processes, and where the path is exposed."""
 
 import math
+from collections.abc import Sequence
 
 import pytest
 
 from harness.exposure import Exposure, exposures, largest_departure
 from harness.forward_time import ForwardTime
-from harness.overlap_figures import CellFigures, figures
+from harness.overlap_figures import CellFigures, OrderFigures, figures
 from harness.overlap_run import OverlapPlan
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -14,10 +15,10 @@ from .overlap_runs import CELL, make_plan, make_run, make_segments
 
 
 def of_paths(plan: OverlapPlan, scenario: SteadyDecode, *paths: float) -> CellFigures:
-    """The figures of a cell of one process, with these paths of its arms and the plan's forward."""
+    """The figures of two equal processes, with these paths of the arms and the plan's forward."""
     assert plan.forward.seconds is not None
     segments = make_segments(paths, plan.forward.seconds, other=plan.other_host)
-    return figures(plan, make_run(scenario, [segments]))
+    return figures(plan, make_run(scenario, [segments, segments]))
 
 
 def test_figures_are_means_over_processes_with_intervals():
@@ -98,6 +99,52 @@ def test_by_how_much_steps_depart_from_the_model():
     assert largest_departure([nothing]) == (0.0, "v2-2x64", "incremental", True)
 
 
+def judged(*processes: tuple[float, float], base: float = 0.020) -> OrderFigures:
+    """An arm in processes, each of a path and by how much more it saves than the model says."""
+    segments = []
+    for path, more in processes:
+        own = make_segments([base, path], 0.004)
+        for segment in own[2:]:
+            segment["step"] = [step - more for step in segment["step"]]
+        segments.append(own)
+    (first, second) = figures(make_plan(), make_run(CELL, segments)).arms
+    assert first.with_overlap.verdict is None
+    return second.with_overlap
+
+
+def test_steps_that_differ_by_what_the_model_predicts():
+    order = judged((0.010, 0.0001), (0.0102, 0.0001), (0.0098, 0.00012))
+
+    assert order.predicted_saved is not None
+    assert order.unpredicted is not None
+    assert order.predicted_saved.value == pytest.approx(0.010)
+    assert order.unpredicted.value == pytest.approx(0.0001067, rel=1e-2)
+    assert order.verdict == "holds"
+
+
+@pytest.mark.parametrize(
+    ("more", "verdict"),
+    [
+        ((0.0007, 0.0007, 0.00071), "departs"),
+        ((-0.0007, -0.0007, -0.00071), "departs"),
+        # Of whole steps of 10 ms that would have been 7 %, and 6 % on average.
+        ((0.0001, 0.0009, 0.0008), "inconclusive"),
+        ((0.0, 0.0, 0.0009), "inconclusive"),
+        ((0.0,), "inconclusive"),
+    ],
+)
+def test_steps_that_differ_by_something_else(more: tuple[float, ...], verdict: str):
+    assert judged(*((0.010, each) for each in more)).verdict == verdict
+
+
+def test_what_is_less_than_clocks_resolve_is_no_pass():
+    # Both hidden: nothing is predicted, and nothing was saved.
+    assert judged(*[(0.001, 0.0)] * 3, base=0.002).verdict == "inconclusive"
+    assert judged(*[(0.001, 0.0003)] * 3, base=0.002).verdict == "inconclusive"
+    # 5 % of 15 us.
+    assert judged(*[(0.019985, 0.0)] * 3).verdict == "inconclusive"
+
+
 LENGTHS = [SteadyDecode(requests=2, tokens=tokens) for tokens in (100, 400, 1_600)]
 
 
@@ -109,13 +156,13 @@ def exposed(*by_cell: tuple[float, float], forward: float = 0.004) -> list[Expos
 
 
 def test_the_context_from_which_on_an_arm_is_exposed():
-    # The first doubles with each fourfold length, from half of the forward to twice of it.
-    first, second = exposed((0.002, 0.001), (0.004, 0.001), (0.008, 0.001))
+    # The first grows fourfold with each fourfold length, and is 4 ms long at 450 tokens.
+    first, second = exposed(*[(0.004 * cell.tokens / 450, 0.001) for cell in LENGTHS])
 
     assert (first.arm, first.size, first.cells) == ("full-copy", "tokens", tuple(LENGTHS))
-    assert first.point == pytest.approx(400)
-    assert first.is_exposed
-    assert (second.point, second.is_exposed) == (None, False)
+    assert first.states == ("hidden", "hidden", "exposed")
+    assert first.point == pytest.approx(450)
+    assert (second.point, second.states) == (None, ("hidden",) * 3)
 
 
 def test_the_point_lies_between_cells():
@@ -123,19 +170,72 @@ def test_the_point_lies_between_cells():
     (first, second) = exposed((0.001, 0.005), (0.016, 0.006), (0.064, 0.007))
 
     assert first.point == pytest.approx(200)
-    assert (second.point, second.is_exposed) == (None, True)
+    assert (second.point, second.states) == (None, ("exposed",) * 3)
 
 
 def test_an_arm_may_be_exposed_only_up_to_a_length():
     (first, _) = exposed((0.016, 0.001), (0.001, 0.001), (0.001, 0.001))
 
     assert first.point == pytest.approx(200)
-    assert not first.is_exposed
+    assert first.states == ("exposed", "hidden", "hidden")
 
 
 def test_where_no_time_is_taken_no_point_is_found():
     assert [found.point for found in exposed(*[(0.001, 0.002)] * 3, forward=0.0)] == [None, None]
-    assert all(found.is_exposed for found in exposed(*[(0.001, 0.002)] * 3, forward=0.0))
+    assert all(
+        found.states == ("exposed",) * 3 for found in exposed(*[(0.001, 0.002)] * 3, forward=0.0)
+    )
+    # A host that takes none is hidden, and no line leads from there to one that takes some.
+    (first, _) = exposed((0.0, 0.001), (0.008, 0.001), (0.008, 0.001))
+    assert (first.states, first.point) == (("hidden", "exposed", "exposed"), None)
+
+
+def noisy(*by_cell: Sequence[float]) -> Exposure:
+    """Where an arm is exposed, of its paths in the processes of each cell."""
+    plan = make_plan(*LENGTHS, arms=["full-copy"])
+    cells = [
+        figures(plan, make_run(cell, [make_segments([path], 0.004) for path in paths]))
+        for cell, paths in zip(LENGTHS, by_cell, strict=True)
+    ]
+    (found,) = exposures(plan, cells)
+    return found
+
+
+def test_a_size_at_which_the_interval_holds_the_forward_tells_nothing():
+    # By their means the host passes the forward between the first two, and again after the second.
+    found = noisy((0.0035, 0.0044), (0.0044, 0.0038), (0.0036, 0.0041))
+    assert (found.states, found.point) == ((None,) * 3, None)
+
+    found = noisy((0.001, 0.0011), (0.0039, 0.0043), (0.016, 0.0161))
+    assert (found.states, found.point) == (("hidden", None, "exposed"), None)
+
+    # What is clear on both sides of the crossing is enough.
+    found = noisy((0.0039, 0.0043), (0.001, 0.001), (0.016, 0.016))
+    assert found.states == (None, "hidden", "exposed")
+    assert found.point == pytest.approx(800)
+
+
+def test_one_process_tells_nothing():
+    assert noisy([0.001], [0.001], [0.1]).states == (None,) * 3
+
+
+def test_a_host_that_passes_the_forward_twice_has_no_point():
+    found = noisy((0.001, 0.001), (0.016, 0.016), (0.001, 0.001))
+
+    assert (found.states, found.point) == (("hidden", "exposed", "hidden"), None)
+
+
+def test_on_a_real_gpu_nothing_is_said_of_where():
+    plan = make_plan(*LENGTHS, forward=ForwardTime(model="llama-3.1-8b"), device="cuda")
+    segments = make_segments([0.003, 0.001], 0.004, between=0.002)
+    cells = [figures(plan, make_run(cell, [segments] * 2)) for cell in LENGTHS]
+
+    assert exposures(plan, cells) == []
+    within = cells[0].arms[0].with_overlap
+    # The stand-ins' 2 ms are the device's to wait for, and no engine's.
+    assert within.exposed.value == pytest.approx(0.001)
+    assert within.engine_exposed.value == 0
+    assert cells[0].arms[0].without_overlap.engine_exposed.value == pytest.approx(0.003)
 
 
 def test_cells_that_differ_in_their_batch():

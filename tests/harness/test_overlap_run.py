@@ -41,7 +41,7 @@ def run(monkeypatch: pytest.MonkeyPatch, plan: OverlapPlan, *answers: Any) -> tu
 
 
 def test_each_process_has_its_own_seeds(monkeypatch: pytest.MonkeyPatch):
-    plan = make_plan(processes=3, seed=7, cpu=1, other_host=0.002, cold=True)
+    plan = make_plan(processes=3, seed=7, cpu=1, other_host=0.002, swept=2**20)
 
     found, children = run(monkeypatch, plan, good(), good(), good())
 
@@ -61,7 +61,7 @@ def test_each_process_has_its_own_seeds(monkeypatch: pytest.MonkeyPatch):
         "forward": {"seconds": 0.004, "model": None, "gpu": None, "gpus": 1},
         "device": "simulated",
         "other_host": 0.002,
-        "cold": True,
+        "swept": 2**20,
         "warmups": 5,
         "iterations": 20,
     }

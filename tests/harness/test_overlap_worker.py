@@ -1,6 +1,7 @@
 """The worker as a process: the real loop with real arms, on a tiny cell."""
 
 import json
+import statistics
 import sys
 from dataclasses import asdict
 from pathlib import Path
@@ -11,6 +12,7 @@ import pytest
 from harness import overlap_worker
 from harness.child import WorkerError, hash_seed, run_child
 from harness.machine import allowed_cpus
+from harness.overlap import predict
 from harness.overlap_run import read_segments
 from harness.sources import find_source
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -32,7 +34,7 @@ def job(*specs: str, **changed: Any) -> dict[str, Any]:  # noqa: ANN401
         "forward": {"seconds": 0.002},
         "device": "simulated",
         "other_host": 0.0,
-        "cold": False,
+        "swept": 0,
         "warmups": 2,
         "iterations": 5,
         **changed,
@@ -78,6 +80,7 @@ def test_what_is_timed_holds_together():
     for (_, overlap), iterations in read_segments(found["segments"]).items():
         for each in iterations:
             assert each.other >= 0.001
+            assert each.between == 0
             # The device waits for all of the path and the other work, unless that is hidden.
             if not overlap:
                 assert each.exposed >= each.path + each.other - 1e-9
@@ -85,6 +88,14 @@ def test_what_is_timed_holds_together():
         if overlap:
             # At least once a forward of 2 ms hid the work of one.
             assert min(each.exposed for each in iterations) == 0
+        # In most of them no more than the model has: a core that others take away for a while
+        # makes single ones longer.
+        own, model = iterations[1:], predict(iterations, overlap=overlap)
+        steps = [each.forward + exposed for each, exposed in zip(own, model, strict=True)]
+        beyond = [each.step / step for each, step in zip(own, steps, strict=True)]
+        assert 0.98 < statistics.median(beyond) < 1.02
+        more = [each.exposed - exposed for each, exposed in zip(own, model, strict=True)]
+        assert abs(statistics.median(more)) < 0.02 * statistics.median(steps)
 
 
 def test_a_forward_of_no_time_exposes_everything():
@@ -113,7 +124,7 @@ def test_a_trace_and_cold_caches(tmp_path: Path):
         "incremental",
         scenario=trace.to_dict(),
         forward={"model": "qwen2.5-7b", "gpu": "b200"},
-        cold=True,
+        swept=2**20,
     )
 
     for iterations in read_segments(found["segments"]).values():
@@ -144,15 +155,15 @@ def test_under_overlap_the_first_token_is_late(tmp_path: Path):
     assert sorted(notes.read_text().split()) == ["40", "41"]
 
 
-@pytest.mark.parametrize("cold", [False, True])
-def test_caches_are_swept_before_each_path_if_asked(monkeypatch: pytest.MonkeyPatch, cold: bool):
-    sweeps = []
-    monkeypatch.setattr(overlap_worker, "Sweep", lambda: lambda: sweeps.append(1))
+@pytest.mark.parametrize("swept", [0, 5_000])
+def test_caches_are_swept_before_each_path_if_asked(monkeypatch: pytest.MonkeyPatch, swept: int):
+    sweeps: list[int] = []
+    monkeypatch.setattr(overlap_worker, "Sweep", lambda size: lambda: sweeps.append(size))
 
-    found = overlap_worker.measure(job("incremental", cold=cold))
+    found = overlap_worker.measure(job("incremental", swept=swept))
 
     # Two orders of two warm-ups, five iterations and a last one.
-    assert len(sweeps) == (16 if cold else 0)
+    assert sweeps == [swept] * (16 if swept else 0)
     assert len(found["segments"]) == 2
 
 

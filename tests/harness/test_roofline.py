@@ -86,7 +86,7 @@ def test_a_decode_bound_by_memory():
 
 def test_a_context_chunk_bound_by_computation():
     # A prompt of 8,192 tokens at once: 8,192 * 8,193 / 2 pairs, one row of logits.
-    work = Work(8_192, 8_192, 33_558_528, 1)
+    work = Work(8_192, 8_192, 0, 1, context_pairs=33_558_528)
 
     found = bound(LLAMA, GPUS["h200"], work)
 
@@ -139,10 +139,18 @@ def test_weights_in_fp8_are_multiplied_at_that_rate():
 
 
 def test_pairs_of_a_latent_attention():
-    without, with_pairs = (bound(V3, GPUS["b200"], Work(1, 0, pairs, 0)) for pairs in (0, 1))
+    def operations(pairs: int, context_pairs: int) -> float:
+        return bound(V3, GPUS["b200"], Work(1, 0, pairs, 0, context_pairs)).operations
+
+    without = operations(0, 0)
 
     # A pair costs in 61 layers and 128 heads 512 + 64 for the score and 512 for the value.
-    assert with_pairs.operations - without.operations == 2 * 61 * 128 * (576 + 512)
+    assert operations(1, 0) - without == 2 * 61 * 128 * (576 + 512)
+    # In a context chunk 128 + 64 for the score and 128 for the value, of vectors taken apart.
+    assert operations(0, 1) - without == 2 * 61 * 128 * (192 + 128)
+    # Of attention in groups both cost the same.
+    one, other = (bound(LLAMA, GPUS["h100"], Work(1, 0, *each)) for each in ((1, 0, 0), (0, 0, 1)))
+    assert one == other
 
 
 def test_gpus_share_weights_and_operations_but_a_head_lies_whole_on_one_of_them():
@@ -179,8 +187,8 @@ def test_the_work_of_a_mixed_batch():
     batch = ScheduledRequests(generation_requests=[generating, drafting])
     batch.reset_context_requests([prefilling])
 
-    # 1 + 3 + 4 tokens; caches of 10, 20 and 36; pairs 10 + 60 + (4 * 32 + 1 + 2 + 3 + 4).
-    assert batch_work(batch) == Work(8, 66, 208, 5)
+    # 1 + 3 + 4 tokens; caches of 10, 20 and 36; pairs 10 + 60, and 4 * 32 + 1 + 2 + 3 + 4.
+    assert batch_work(batch) == Work(tokens=8, cached=66, pairs=70, rows=5, context_pairs=138)
 
 
 def test_datasheets():

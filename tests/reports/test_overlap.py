@@ -3,7 +3,6 @@
 import io
 import json
 import math
-from typing import Any
 
 import pytest
 
@@ -19,8 +18,10 @@ from reports.overlap import (
     write_overlap,
 )
 from reports.overlap_words import assumptions, notes
-from scenarios.scenario import SteadyDecode, TraceReplay
+from scenarios.scenario import SteadyDecode
 from tests.harness.overlap_runs import CELL, make_plan, make_run, make_segments
+
+from .overlap_cells import ROOFLINE, two_processes
 
 METADATA = {"where": "Somewhere.", "command": "stepbench overlap --cells 2x64"}
 
@@ -29,20 +30,6 @@ def render(plan: OverlapPlan, cells: list[CellFigures], style: str = "markdown")
     file = io.StringIO()
     write_overlap(plan, cells, [], METADATA, style, file)
     return file.getvalue()
-
-
-def two_processes(plan: OverlapPlan, scenario: SteadyDecode = CELL) -> CellFigures:
-    """Paths of 6 and 1 ms in one process, of 6.2 and 1.1 in the other; a forward of 4."""
-    return figures(
-        plan,
-        make_run(
-            scenario,
-            [
-                make_segments([0.006, 0.001], 0.004),
-                make_segments([0.0062, 0.0011], 0.004),
-            ],
-        ),
-    )
 
 
 def test_the_table():
@@ -93,9 +80,6 @@ def test_a_cell_that_was_not_measured_has_rows_that_say_so():
     assert {len(row) for row in table.rows} == {len(table.columns)}
 
 
-ROOFLINE = ForwardTime(model="llama-3.1-8b", gpu="h100")
-
-
 def test_a_cell_that_cannot_be_is_marked():
     cells = [SteadyDecode(requests=64, tokens=tokens) for tokens in (2_048, 8_192)]
     plan = make_plan(*cells, forward=ROOFLINE)
@@ -110,128 +94,19 @@ def test_a_cell_that_cannot_be_is_marked():
     )
 
 
-def test_cells_that_cannot_be_for_the_same_reason_share_a_sentence():
-    cells = [SteadyDecode(requests=count, tokens=200_000) for count in (1, 2)]
-    plan = make_plan(*cells, forward=ROOFLINE)
+def test_on_a_real_gpu_the_engine_s_exposed_time_stands_beside_the_measured_one():
+    cells = [SteadyDecode(requests=2, tokens=tokens) for tokens in (100, 400)]
+    plan = make_plan(*cells, forward=ForwardTime(model="llama-3.1-8b"), device="cuda")
+    segments = make_segments([0.003, 0.001], 0.004, between=0.002)
+    known = [figures(plan, make_run(cell, [segments] * 2)) for cell in cells]
 
-    found = notes(plan, [two_processes(plan, cell) for cell in cells], [])
+    table = overlap_table(plan, known)
 
-    assert found[0] == (
-        "Not realistic: v2-1x200000, v2-2x200000: llama-3.1-8b was made for 131,072 positions."
-    )
-
-
-def test_processes_that_disagree():
-    plan = make_plan()
-    processes = [make_segments(paths, 0.004) for paths in ([0.001, 0.001], [0.0012, 0.0013])]
-
-    (*_, last) = notes(plan, [figures(plan, make_run(CELL, processes))], [])
-
-    assert last == (
-        "Noisy: processes of the same cell differ, v2-2x64 with `incremental` by a factor of 1.30."
-    )
-    processes = [make_segments(paths, 0.004) for paths in ([0.001, 0.001], [0.0022, 0.0013])]
-    (*_, last) = notes(plan, [figures(plan, make_run(CELL, processes))], [])
-    assert last.endswith("differ, v2-2x64 with `full-copy` by a factor of 2.20, and 1 more.")
-
-
-def test_a_core_that_others_use_as_well():
-    plan = make_plan()
-    segments = make_segments([0.001, 0.001], 0.004)
-
-    (*_, last) = notes(plan, [figures(plan, make_run(CELL, [segments], cpu_share=0.6))], [])
-
-    assert last.startswith("Busy core: a process got 60% of it. What it waited for the core")
-
-
-def test_where_an_arm_begins_to_be_exposed():
-    cells = [SteadyDecode(requests=2, tokens=tokens, manager="v1") for tokens in (100, 1_600)]
-    plan = make_plan(*cells, arms=["full-copy", "incremental", "batched"])
-    paths = [(0.002, 0.001, 0.005), (0.008, 0.001, 0.005)]
-    known = [
-        figures(plan, make_run(cell, [make_segments(own, 0.004)]))
-        for cell, own in zip(cells, paths, strict=True)
-    ]
-
-    assert notes(plan, known, [])[:3] == [
-        "With 2 requests, V1, overlap: `full-copy` is hidden up to about 400 tokens per request, "
-        "and exposed from there on.",
-        "With 2 requests, V1, overlap: `incremental` is hidden at 100 to 1,600 tokens per request.",
-        "With 2 requests, V1, overlap: `batched` is exposed at 100 to 1,600 tokens per request.",
-    ]
-
-
-def test_from_which_batch_on():
-    cells = [SteadyDecode(requests=count, tokens=64, draft_tokens=2) for count in (4, 64)]
-    plan = make_plan(*cells, arms=["full-copy"])
-    known = [
-        figures(plan, make_run(cell, [make_segments([path], 0.004)]))
-        for cell, path in zip(cells, (0.016, 0.001), strict=True)
-    ]
-
-    assert notes(plan, known, [])[0] == (
-        "With 64 tokens per request, V2, draft=2, overlap: `full-copy` is exposed up to about "
-        "16 requests, and hidden from there on."
-    )
-
-
-def test_a_single_cell_says_what_would_tell_more():
-    plan = make_plan()
-    found = notes(plan, [two_processes(plan)], [])
-
-    assert found[0].startswith("From which context or batch on the path is exposed, realistic cel")
-    assert found[1] == (
-        "The measured steps depart from those of the model by at most 0.0% (v2-2x64, "
-        "`incremental`, overlap)."
-    )
-
-
-@pytest.mark.parametrize(("departure", "is_much"), [(0.02, False), (0.08, True)])
-def test_steps_that_are_not_the_model_s(departure: float, is_much: bool):
-    plan = make_plan()
-    segments = make_segments([0.001, 0.002], 0.004, departure=departure)
-    (*_, last) = notes(plan, [figures(plan, make_run(CELL, [segments]))], [])
-
-    assert f"by at most {departure:.1%} (" in last
-    assert ("That is much: the machine was busy" in last) == is_much
-
-
-def states(*reasons: str) -> list[dict[str, Any]]:
-    return [{"state_after": {"clocks_event_reasons.active": reason}} for reason in reasons]
-
-
-def test_clocks_that_were_held_back():
-    plan = make_plan()
-
-    def last(*reasons: str) -> str:
-        return notes(plan, [two_processes(plan)], states(*reasons))[-1]
-
-    assert last("0x0000000000000004", "0x0", "0x0000000000000008") == (
-        "The GPU's clocks were held back; the reasons that NVML gives: 0x0000000000000004, "
-        "0x0000000000000008."
-    )
-    for harmless in ("0x0000000000000000", "0x0000000000000001", "[N/A]", ""):
-        assert "held back" not in last(harmless)
-
-
-def test_the_assumptions_stand_beside_the_table():
-    text = assumptions(make_plan(forward=ROOFLINE, other_host=0.0015))
-
-    assert (
-        "1.5 ms of other host work before the launch (`--other-host-ms`), and the launch." in text
-    )
-    assert "roofline of meta-llama/Llama-3.1-8B" in text
-    assert "Saved is how much shorter a step is than with `full-copy`" in text
-    assert "4 processes of a cell" in text
-    assert "5 warm-up iterations and then 20. A process gives the median" in text
-    assert "caches are warm." in text
-    assert "caches are swept before each path." in assumptions(make_plan(cold=True))
-    assert "0 ms of other host work" in assumptions(make_plan())
-    trace = assumptions(make_plan(TraceReplay(path="/x.csv")))
-    assert "and then 100. A process gives the mean" in trace
-    cuda = assumptions(make_plan(forward=ForwardTime(model="llama-3.1-8b"), device="cuda"))
-    assert "on a real GPU, timed by its events" in cuda
-    assert "the launch, and what the stand-ins do meanwhile." in cuda
+    place = table.columns.index("Exposed, engine")
+    assert table.columns[place - 1] == "Exposed"
+    assert table.rows[0][place - 1 : place + 1] == ("1.00 ms (1.00 to 1.00)", "0")
+    assert notes(plan, known, [])[0].startswith("From which context or batch on the path is exp")
+    assert not any("hidden" in note for note in notes(plan, known, []))
 
 
 def test_nothing_is_said_of_a_service():

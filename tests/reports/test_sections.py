@@ -95,9 +95,9 @@ def test_a_verification():
 @pytest.mark.parametrize(
     ("factors", "state", "verdict"),
     [
-        ((5.0, 2.0), State.GOOD, "is 2.00 to 5.00 times as fast as `full-copy` (2 cells)."),
-        ((5.0, 5.0), State.GOOD, "is 5.00 times as fast as `full-copy` (2 cells)."),
-        ((5.0, 0.5), State.OPEN, "is 0.50 to 5.00 times as fast as `full-copy` (2 cells)."),
+        ((5.0, 2.0), State.NEUTRAL, "is 2.00 to 5.00 times as fast as `full-copy` (2 cells)."),
+        ((5.0, 5.0), State.NEUTRAL, "is 5.00 times as fast as `full-copy` (2 cells)."),
+        ((5.0, 0.5), State.NEUTRAL, "is 0.50 to 5.00 times as fast as `full-copy` (2 cells)."),
     ],
 )
 def test_a_speedup(
@@ -128,7 +128,7 @@ def test_an_overlap():
     assert any(isinstance(part, Table) for part in section.parts)
 
 
-def test_a_speedup_that_is_not_clear_is_open(write_results: WriteResults):
+def test_a_speedup_that_is_not_clear_is_told(write_results: WriteResults):
     noisy = {0: 0.9e-3, 1: 1.0e-3, 2: 1.1e-3}
     samples = {
         (0, arm, process): 1e-3 if arm == "full-copy" else seconds
@@ -137,7 +137,7 @@ def test_a_speedup_that_is_not_clear_is_open(write_results: WriteResults):
     }
     section = only(Evidence((write_results(make_plan(SMALL), samples),)))
 
-    assert section.state is State.OPEN
+    assert section.state is State.NEUTRAL
     assert section.verdict.endswith("(1 cell, no clear difference in 1).")
 
 

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.child import WorkerError
+from harness.executor import sweep_size
 from harness.overlap_file import read_overlap
 from tests.harness.fake_torch import FakeHostClock, FakeTorch
 
@@ -70,7 +71,7 @@ def test_by_default_it_is_a_roofline_that_is_named(run_here: Run, workers: Worke
         "gpu": "b200",
         "gpus": 1,
     }
-    assert (job["device"], job["cold"], job["iterations"]) == ("simulated", False, 20)
+    assert (job["device"], job["swept"], job["iterations"]) == ("simulated", 0, 20)
 
 
 def test_options_reach_the_workers(run_here: Run, workers: Workers):
@@ -84,8 +85,11 @@ def test_options_reach_the_workers(run_here: Run, workers: Workers):
     job = workers.jobs[1]
     assert [source["name"] for source in job["sources"]] == ["batched", "full-copy", "incremental"]
     assert job["forward"]["gpus"] == 8
-    assert (job["cold"], job["iterations"], job["seed"], job["cpu"]) == (True, 7, "5-1", None)
-    assert "caches are swept before each path" in ran.out
+    assert (job["swept"], job["iterations"], job["seed"], job["cpu"]) == (
+        *(sweep_size(None), 7),
+        *("5-1", None),
+    )
+    assert f"Before each path {job['swept'] / 2**20:,.0f} MiB were read and written" in ran.out
     assert "on 8 x B200 SXM" in ran.out
     assert [row[4] for row in rows(ran)[2:]] == ["0.50 ms", "6.00 ms", "1.00 ms"]
 
@@ -101,7 +105,7 @@ def test_all_arms_are_those_of_the_ladder(run_here: Run, workers: Workers):
 def test_the_point_from_which_on_an_arm_is_exposed(run_here: Run):
     ran = run_here(
         *("overlap", "--requests", "2", "--tokens", "64,256", "-o", "x.json", "-q", "--no-verify"),
-        *("--forward-ms", "4", "--processes", "1"),
+        *("--forward-ms", "4", "--processes", "2"),
     )
 
     assert "overlap: `full-copy` is exposed at 64 to 256 tokens per request." in ran.out
