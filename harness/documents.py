@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import math
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
@@ -14,14 +12,18 @@ from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
 from .counting import FIGURES, Work
-from .files import read_input
 from .gate import Outcome, Step
+from .sources import ArmSource
 
 # The key that says which document it is, with the version of its format.
 WORK = "stepbench_work_format"
 VERIFICATION = "stepbench_verification_format"
 GATE = "stepbench_gate_format"
 FORMAT = 1
+
+# Beyond it no figure is of this world.
+_MOST = 1e15
+_LEAST_REQUESTS = 1e-6
 
 # What reading a document of another shape can raise.
 DAMAGED = (InputError, KeyError, TypeError, ValueError, ArithmeticError, AttributeError)
@@ -107,22 +109,6 @@ class GateFile:
         return str(self.metadata["command"])
 
 
-def read_json(path: Path) -> Any:  # noqa: ANN401
-    """Return what a JSON file holds.
-
-    Raises:
-        InputError: there is no such file, it cannot be read, or it is no JSON.
-    """
-    try:
-        content = read_input(path)
-    except FileNotFoundError:
-        raise InputError(f"{path}: No such file or directory") from None
-    try:
-        return json.loads(content)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: truncated, or not a results file: {error}") from None
-
-
 def check_format(path: Path, document: Mapping[str, Any], key: str, known: int) -> None:
     """Raise InputError unless a document has the version of its format that is known here."""
     version = document[key]
@@ -201,13 +187,13 @@ def _about(document: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str,
 
 
 def _work(record: Mapping[str, Any]) -> Work:
-    iterations, requests = whole(record["iterations"]), float(record["requests_mean"])
-    _check(iterations > 0 and requests > 0, "a cell without iterations or requests")
-    scenario, tokens = from_dict(record["scenario"]), float(record["tokens_mean"])
+    iterations, requests = whole(record["iterations"]), number(record["requests_mean"])
+    _check(iterations > 0 and requests > _LEAST_REQUESTS, "a cell without iterations or requests")
+    scenario, tokens = from_dict(record["scenario"]), number(record["tokens_mean"])
 
     def totals(means: Mapping[str, Any]) -> Counter[str]:
         # Sums of whole numbers, which the division by their number rounded.
-        return Counter({name: round(mean * iterations) for name, mean in means.items()})
+        return Counter({name: round(number(mean) * iterations) for name, mean in means.items()})
 
     figures = {name: mean for name, mean in record["per_iteration"].items() if mean is not None}
     _check(figures.keys() <= set(FIGURES), "a figure that is unknown")
@@ -236,14 +222,20 @@ def text(value: object) -> str:
 
 def whole(value: Any) -> int:  # noqa: ANN401
     """Return a whole number, not negative; raises ValueError for anything else."""
-    _check(type(value) is int and value >= 0, f"{value!r} instead of a number")
+    _check(type(value) is int and 0 <= value < _MOST, f"{str(value)[:20]!r} instead of a number")
     return int(value)
 
 
 def number(value: Any) -> float:  # noqa: ANN401
-    """Return a finite number; raises ValueError for anything else."""
-    _check(type(value) in (int, float) and math.isfinite(value), f"{value!r} instead of a number")
+    """Return a number within reason; raises ValueError for anything else."""
+    is_sane = type(value) in (int, float) and -_MOST < value < _MOST
+    _check(is_sane, f"{str(value)[:20]!r} instead of a number")
     return float(value)
+
+
+def arm_source(record: Mapping[str, Any]) -> ArmSource:
+    """Return the arm that a file holds; raises ValueError where one of its texts is none."""
+    return ArmSource(**{name: text(value) for name, value in record.items()})
 
 
 def _check(is_right: bool, problem: str) -> None:

@@ -12,10 +12,9 @@ from typing import Any
 from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
-from .documents import DAMAGED, check_format, damaged, number, text, whole
+from .documents import DAMAGED, arm_source, check_format, damaged, number, text, whole
 from .duet import COPIES, CellResult, Duet
 from .files import write_atomically
-from .sources import ArmSource
 from .statistics import Estimate
 from .verdict import Kind, Process, Verdict
 
@@ -111,8 +110,8 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
         text(metadata["command"])
         cpu = document["cpu"]
         duet = Duet(
-            _source(document["a"]),
-            _source(document["b"]),
+            arm_source(document["a"]),
+            arm_source(document["b"]),
             tuple(map(from_dict, document["scenarios"])),
             threshold=number(document["threshold"]),
             seconds=number(document["seconds"]),
@@ -128,10 +127,6 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
     if not results:
         raise InputError(f"{path}: damaged: it holds no cell")
     return DuetFile(path, duet, results, metadata)
-
-
-def _source(record: Mapping[str, Any]) -> ArmSource:
-    return ArmSource(**{name: text(value) for name, value in record.items()})
 
 
 def _cell(record: Mapping[str, Any]) -> CellResult:

@@ -11,12 +11,11 @@ from typing import Any
 from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
-from .documents import DAMAGED, check_format, damaged, number, read_json
-from .files import write_atomically
+from .documents import DAMAGED, arm_source, check_format, damaged, number
+from .files import read_document, write_atomically
 from .forward_time import ForwardTime
 from .overlap_figures import CellFigures, figures
 from .overlap_run import WARMUPS, CellRun, OverlapPlan, check_process
-from .sources import ArmSource
 
 OVERLAP = "stepbench_overlap_format"
 FORMAT = 1
@@ -90,7 +89,7 @@ def read_overlap(path: Path) -> OverlapFile:
     Raises:
         InputError: there is no such file, or it is another one, damaged or of another version.
     """
-    document = read_json(path)
+    _, document = read_document(path)
     if not isinstance(document, dict) or OVERLAP not in document:
         raise InputError(f"{path}: not a file of `stepbench overlap`")
     return load_overlap(path, document)
@@ -123,7 +122,7 @@ def _plan(document: Mapping[str, Any]) -> OverlapPlan:
     if document["device"] not in ("simulated", "cuda"):
         raise ValueError("the device is none")
     return OverlapPlan(
-        arms=tuple(ArmSource(**arm) for arm in document["arms"]),
+        arms=tuple(map(arm_source, document["arms"])),
         scenarios=tuple(map(from_dict, document["scenarios"])),
         forward=ForwardTime(**document["forward"]),
         device=document["device"],

@@ -6,13 +6,15 @@ notes about its run: the plan, the cell, the arm, the machine. The samples are p
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
 import pyperf
 
 from scenarios.errors import InputError
+
+from .fingerprint import DIGEST
 
 # Where a test's ``extra_info`` has the notes, which are the metadata of a run.
 NOTES = "stepbench"
@@ -51,11 +53,19 @@ def load_suite(path: Path, document: Mapping[str, Any]) -> pyperf.BenchmarkSuite
             for benchmark, notes in zip(found, notes_of, strict=True)
             if notes is not None
         ]
+        _check_one_place(runs)
         return pyperf.BenchmarkSuite([pyperf.Benchmark([run]) for run in runs])
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
         raise InputError(f"{path}: damaged: {error}") from None
+
+
+def _check_one_place(runs: Sequence[pyperf.Run]) -> None:
+    """Raise InputError if runs are of several machines or Pythons: one table cannot hold them."""
+    names = (DIGEST, "hostname", "python_version")
+    if len({tuple(run.get_metadata().get(name) for name in names) for run in runs}) > 1:
+        raise InputError("it mixes runs of several machines or Pythons")
 
 
 def _notes(benchmark: object) -> Mapping[str, Any] | None:

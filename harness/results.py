@@ -6,17 +6,17 @@ metadata whose names begin with ``stepbench_``.
 
 from __future__ import annotations
 
-import json
 import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 import pyperf
 
 from scenarios.errors import InputError, NoBaselineError
 
-from .files import write_atomically
+from .files import read_document, write_atomically
 from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
 from .pytest_results import TOOL, is_pytest_benchmark, load_suite
@@ -92,18 +92,20 @@ def load(path: str | Path) -> Results:
         InputError: the file cannot be read, is truncated, foreign, or of a later version.
     """
     path = Path(path)
-    try:
-        if path.exists() and not path.is_file() and not path.is_dir():
-            raise InputError(f"{path}: a pipe or a device, not a file")
-        text = path.read_text(encoding="utf-8")
-    except OSError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
-    except UnicodeDecodeError:
-        raise InputError(f"{path}: not a results file: it is not text") from None
-    try:
-        document = json.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: truncated, or not a results file: {error}") from None
+    return parse(path, *read_document(path))
+
+
+def parse(path: Path, text: str, document: Any) -> Results:  # noqa: ANN401
+    """Return the results that a file holds.
+
+    Args:
+        path: the file.
+        text: its text.
+        document: the same as JSON.
+
+    Raises:
+        InputError: it is foreign, damaged, or of a later version.
+    """
     if isinstance(document, dict) and "stepbench_duet_format" in document:
         raise InputError(f"{path}: samples of `stepbench compare`, which have no speedup table")
     if is_pytest_benchmark(document):

@@ -71,12 +71,17 @@ def _length(text: str) -> int:
     return len(text.encode("utf-16-le")) // 2
 
 
-def _verdicts(found: Sequence[Section]) -> str:
-    """Return the worst verdict in the first line, and the others as a list."""
+def _verdicts(found: Sequence[Section], longest: int | None = None) -> str:
+    """Return the worst verdict in the first line, and the others as a list.
+
+    Args:
+        found: the sections.
+        longest: characters of a verdict; None for all. It is cut before anything is escaped.
+    """
     if not found:
         return "**Nothing to report.**"
     ordered = sorted(found, key=lambda section: -section.state)  # Equal ones stay in their order.
-    lines = [f"{_SYMBOLS[section.state]} {plain(section.verdict)}" for section in ordered]
+    lines = [f"{_SYMBOLS[section.state]} {plain(section.verdict[:longest])}" for section in ordered]
     rest = "\n".join(f"- {line}" for line in lines[1:])
     return f"**{lines[0]}**" + (f"\n\n{rest}" if rest else "")
 
@@ -146,5 +151,9 @@ def _in_chart(text: str) -> str:
 
 def _last_resort(found: Sequence[Section], longest: int) -> str:
     words = "All else is left out, since GitHub takes no longer comment: the files have it."
-    text = f"{MARKER}\n{_verdicts(found)}"
-    return f"{text[: longest - len(words) - 3]}\n\n{words}\n"
+    first = sorted(found, key=lambda section: -section.state)[:1]
+    for length in (None, _FEW_CHARACTERS, longest // 8):
+        text = f"{MARKER}\n{_verdicts(first, length)}\n\n{words}\n"
+        if _length(text) <= longest:
+            break
+    return text

@@ -18,11 +18,11 @@ from harness.documents import (
     load_gate,
     load_verification,
     load_work,
-    read_json,
 )
 from harness.duet_file import DUET, DuetFile, load_duet
+from harness.files import read_document
 from harness.overlap_file import OVERLAP, OverlapFile, load_overlap
-from harness.results import Results, load
+from harness.results import Results, parse
 
 from .summary import Summary, summarise
 
@@ -94,9 +94,9 @@ def read_evidence(paths: Sequence[Path]) -> Evidence:
 
 
 def _read(path: Path) -> File:
-    document = read_json(path)
+    text, document = read_document(path)
     if isinstance(document, dict):
         for key, loader in _LOADERS.items():
             if key in document:
                 return loader(path, document)
-    return load(path)
+    return parse(path, text, document)

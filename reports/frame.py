@@ -1,11 +1,20 @@
-"""Samples to tidy frames: samples -> round medians -> figures."""
+"""Samples to tidy frames: samples -> round medians -> figures.
+
+pandas is imported by what makes a frame: it takes a quarter of a second, which a report without
+samples need not.
+"""
+
+from __future__ import annotations
 
 from collections.abc import Sequence
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 
 from harness.results import Results
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 
 def samples_frame(results: Results) -> pd.DataFrame:
@@ -14,6 +23,8 @@ def samples_frame(results: Results) -> pd.DataFrame:
     Columns: ``cell`` and ``arm`` (str), ``process``, ``round`` and ``iteration`` (int, each from
     0; iterations count within a process), ``seconds`` (float).
     """
+    import pandas as pd
+
     size = results.plan.protocol.samples
     parts = []
     for job, run in results.runs():
@@ -59,12 +70,18 @@ def run_means(results: Results, field: str) -> pd.Series:
 
     Raises KeyError for a field that the runs do not have.
     """
+    import pandas as pd
+
     rows = [(job.scenario.name, run.get_metadata()[field]) for job, run in results.runs()]
     frame = pd.DataFrame(rows, columns=["cell", "value"])
     return frame.groupby("cell", sort=False)["value"].mean()
 
 
-def complete_processes(processes: pd.DataFrame, cell: str, arms: Sequence[str]) -> pd.DataFrame:
-    """Return the rows of ``process_figures`` of a cell in which all of ``arms`` were measured."""
-    own = processes[processes.index.get_level_values("cell") == cell]
+def by_cell(processes: pd.DataFrame) -> dict[str, pd.DataFrame]:
+    """Return the rows of ``process_figures`` of each cell."""
+    return {str(cell): own for cell, own in processes.groupby(level="cell", sort=False)}
+
+
+def complete_processes(own: pd.DataFrame, arms: Sequence[str]) -> pd.DataFrame:
+    """Return the rows of a cell (see ``by_cell``) in which all of ``arms`` were measured."""
     return own.reindex(columns=list(arms)).dropna()

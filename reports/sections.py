@@ -104,9 +104,10 @@ def _gate(file: GateFile) -> Section:
 def _duet(file: DuetFile) -> Section:
     kind = overall_of(file.duet, file.results)
     states = {Kind.SLOWER: State.BAD, Kind.INCONCLUSIVE: State.OPEN}
+    failed = any(result.failure is not None for result in file.results)
     return Section(
         "Slower or faster?",
-        states.get(kind, State.GOOD),
+        State.BAD if failed else states.get(kind, State.GOOD),
         headline(file.duet, file.results),
         tuple(duet_parts(file.duet, file.results)),
         (),
@@ -194,9 +195,11 @@ def _overlap(file: OverlapFile) -> Section:
     if not verdict:
         verdict = f"What a step pays for with {code(base)} alone: nothing to compare."
     *parts, assumed, provenance = overlap_parts(file.plan, file.cells, devices, file.metadata)
-    return Section(
-        "Does it matter?", State.NEUTRAL, verdict, tuple(parts), (assumed,), str(provenance)
-    )
+    failures = [cell.failure for cell in file.cells if cell.failure is not None]
+    state = State.BAD if failures else State.NEUTRAL
+    if failures:
+        verdict = f"Not all was measured: {'; '.join(failures)}."
+    return Section("Does it matter?", state, verdict, tuple(parts), (assumed,), str(provenance))
 
 
 def _saved(file: OverlapFile, base: str, arm: str) -> str:

@@ -1,12 +1,14 @@
 """What a results file says, independent of the format that it is printed in."""
 
+from __future__ import annotations
+
 import math
 import shlex
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
-import pandas as pd
 import pyperf
 
 from harness.arms import FLOOR
@@ -19,6 +21,9 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 from . import frame
 from .provenance import provenance
 from .words import code, counted
+
+if TYPE_CHECKING:
+    import pandas as pd
 
 # One process measures at a time, so a load beyond one and a half is somebody else's.
 _BUSY_LOAD = 1.5
@@ -83,7 +88,7 @@ def summarise(results: Results) -> Summary:
     plan = results.plan
     rounds = frame.round_medians(frame.samples_frame(results))
     figures = frame.figures(rounds)
-    processes = frame.process_figures(rounds)
+    processes = frame.by_cell(frame.process_figures(rounds))
     requests = frame.run_means(results, "stepbench_requests_mean")
     tokens = frame.run_means(results, "stepbench_tokens_mean")
     measured = set(requests.index)
@@ -92,7 +97,7 @@ def summarise(results: Results) -> Summary:
             scenario,
             plan.arms,
             figures,
-            processes,
+            processes[scenario.name],
             float(requests[scenario.name]),
             float(tokens[scenario.name]),
         )
@@ -160,18 +165,18 @@ def _cell(
 ) -> Cell:
     cell = scenario.name
     counts = {
-        arm: len(frame.complete_processes(processes, cell, [arm]))
+        arm: len(frame.complete_processes(processes, [arm]))
         for arm in arms
         if arm in processes.columns
     }
     seconds = {}
     for arm in arms:
         if counts.get(arm):
-            own = frame.complete_processes(processes, cell, [arm])[arm]
+            own = frame.complete_processes(processes, [arm])[arm]
             seconds[arm] = estimate(float(figures[cell, arm]), np.log(own).tolist())
     proper = proper_arms(arms)
-    speedups = {arm: _ratio(processes, cell, proper[0], arm) for arm in proper[1:]}
-    times_floor = {arm: _ratio(processes, cell, arm, FLOOR) for arm in proper}
+    speedups = {arm: _ratio(processes, proper[0], arm) for arm in proper[1:]}
+    times_floor = {arm: _ratio(processes, arm, FLOOR) for arm in proper}
     return Cell(
         scenario,
         requests,
@@ -183,10 +188,10 @@ def _cell(
     )
 
 
-def _ratio(processes: pd.DataFrame, cell: str, above: str, below: str) -> Estimate | None:
+def _ratio(processes: pd.DataFrame, above: str, below: str) -> Estimate | None:
     """Return how many times the time of ``below`` the arm ``above`` takes; None without a pair."""
     # Processes of the same number ran side by side, on the same input: pair them.
-    pairs = frame.complete_processes(processes, cell, [above, below])
+    pairs = frame.complete_processes(processes, [above, below])
     if not len(pairs):
         return None
     return geometric_mean((np.log(pairs[above]) - np.log(pairs[below])).tolist())
@@ -249,7 +254,9 @@ def _length(cell: Cell) -> str:
     return f"{scenario.tokens if isinstance(scenario, SteadyDecode) else cell.tokens:,.0f}"
 
 
-def _noise(results: Results, processes: pd.DataFrame, cells: tuple[Cell, ...]) -> list[str]:
+def _noise(
+    results: Results, processes: Mapping[str, pd.DataFrame], cells: tuple[Cell, ...]
+) -> list[str]:
     """Say what makes the figures doubtful: other work on the machine, processes that disagree."""
     notes = []
     loads = [
@@ -266,7 +273,7 @@ def _noise(results: Results, processes: pd.DataFrame, cells: tuple[Cell, ...]) -
     doubtful = []
     for cell in cells:
         for arm in cell.seconds:
-            own = frame.complete_processes(processes, cell.scenario.name, [arm])[arm]
+            own = frame.complete_processes(processes[cell.scenario.name], [arm])[arm]
             if own.max() > _FAR_APART * own.min():
                 factor = own.max() / own.min()
                 doubtful.append(

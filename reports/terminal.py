@@ -12,6 +12,7 @@ from rich.text import Text
 from .parts import Part, Section, State, Verbatim
 from .summary import Summary, machines_note
 from .table import Table, is_words, speedup_table
+from .words import visible
 
 # Of a table: far more than any has.
 _WIDEST = 10_000
@@ -66,7 +67,7 @@ def print_sections(
 
 def _print_part(part: Part, console: Console) -> None:
     if isinstance(part, Verbatim):
-        console.print(Text(part.text), soft_wrap=True)
+        console.print(Text(visible(part.text)), soft_wrap=True)
     elif isinstance(part, str):
         _paragraph(console, _plain(part), "")
     else:
@@ -97,7 +98,7 @@ def _fitting(table: Table, console: Console) -> list[Table]:
 
 def _plain(text: str) -> str:
     """Return a text in which code stands between quotation marks."""
-    return text.replace("`", "'")
+    return visible(text).replace("`", "'")
 
 
 def _width(table: Table, console: Console) -> int:
@@ -138,7 +139,7 @@ def _print_all(summaries: Sequence[Summary], console: Console) -> None:
             _paragraph(console, summary.file, "bold")
         console.print(_drawn(speedup_table(summary)))
         for text in summary.notes:
-            _paragraph(console, text.replace("`", "") + "\n", "yellow")
+            _paragraph(console, visible(text).replace("`", "") + "\n", "yellow")
         _paragraph(console, _plain(summary.provenance), "dim")
 
 
@@ -149,12 +150,12 @@ def _drawn(table: Table) -> rich.table.Table:
     for column in table.columns:
         # A heading may take two lines, where the figures below it should not.
         words = column.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
-        heading = Text(words)  # No markup, whatever an arm is called.
+        heading = Text(visible(words))  # No markup, whatever an arm is called.
         drawn.add_column(heading, justify="left" if is_words(column) else "right", overflow="fold")
     for number, row in enumerate(table.rows, start=1):
         # A gap after the rows of a cell, unless each row is one.
         last = table.rows_per_cell > 1 and number % table.rows_per_cell == 0
-        drawn.add_row(*(Text(text, style=_style(text)) for text in row), end_section=last)
+        drawn.add_row(*(Text(visible(text), style=_style(text)) for text in row), end_section=last)
     return drawn
 
 

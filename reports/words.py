@@ -13,6 +13,7 @@ _MARKUP = re.compile(
 # A list, a heading, a quotation or a rule begins so.
 _AT_START = re.compile(r"^\s*(\d*)(?:([-+#.)=]+)(?=\s|$)|(>))")
 _TICKS = re.compile("`+")
+_CONTROLS = re.compile(r"[\x00-\x08\x0b-\x1f\x7f-\x9f]")
 
 
 def counted(number: int, noun: str) -> str:
@@ -41,7 +42,7 @@ def plain(text: str, *, in_table: bool = False) -> str:
         in_table: whether it is for a cell of a table, where a bar has to be escaped in code, too.
     """
     parts = []
-    for fence, content in spans(" ".join(text.splitlines())):
+    for fence, content in spans(visible(" ".join(text.splitlines()))):
         if fence:
             span = f"{fence}{content}{fence}"
             parts.append(span.replace("|", "\\|") if in_table else span)
@@ -49,6 +50,11 @@ def plain(text: str, *, in_table: bool = False) -> str:
             parts.append(_MARKUP.sub(_escape, content))
     shown = "".join(parts)
     return shown if in_table else _AT_START.sub(r"\1\\\2\3", shown)
+
+
+def visible(text: str) -> str:
+    """Return ``text`` without what would move a cursor, ring or colour: a mark in its place."""
+    return _CONTROLS.sub("\ufffd", text)
 
 
 def spans(text: str) -> list[tuple[str, str]]:

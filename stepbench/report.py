@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the report there instead."
 )
+@click.option("--force", is_flag=True, help="Overwrite that file.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @format_options((*FORMATS, "comment", "html"))
 def command(
@@ -46,6 +47,7 @@ def command(
     baseline: Path | None,
     plots: Path | None,
     output: Path | None,
+    force: bool,
     quiet: bool,
     style: str | None,
     as_json: bool,
@@ -79,7 +81,9 @@ def command(
     if chosen == "html" and output is None and sys.stdout.isatty():
         raise click.UsageError("a page is for a file: add -o report.html")
     if output is not None:
-        check_writable(output, force=True)
+        if output.exists() and any(file.exists() and output.samefile(file) for file in files):
+            raise InputError(f"{output}: is read by the report: it would be lost")
+        check_writable(output, force=force)
     if baseline is not None:
         if len(files) > 1:
             raise click.UsageError("--baseline goes with a single file")

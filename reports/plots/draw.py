@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
+from functools import partial
 from pathlib import Path
+from typing import IO
 
+from harness.files import write_atomically
 from scenarios.errors import InputError
 
 from ..evidence import Evidence
@@ -60,7 +63,8 @@ def write_plots(
             for theme in THEMES:
                 for kind in _KINDS:
                     file = folder / f"{plot.name}-{theme.name}.{kind}"
-                    file.write_bytes(render(plot, theme, kind))
+                    drawn = render(plot, theme, kind)
+                    write_atomically(file, partial(_write, drawn), "wb")
                     files.append(file)
             progress(1)
     except OSError as error:
@@ -68,3 +72,7 @@ def write_plots(
             f"{error.filename or folder}: cannot be written: {error.strerror}"
         ) from None
     return files
+
+
+def _write(drawn: bytes, file: IO[bytes]) -> None:
+    file.write(drawn)

@@ -27,6 +27,7 @@ from harness.pytest_results import NOTES
 from harness.results import FORMAT
 from harness.sampling import shape_notes
 from harness.verification import verify_briefly
+from scenarios.errors import InputError
 from scenarios.selection import Source, select
 from scenarios.workload import batch_shape, create_workload
 from stepbench.metadata import run_metadata
@@ -45,7 +46,10 @@ def chosen() -> Plan:
     return Plan(tuple(scenarios), arms, replace(DEFAULT, processes=1), provider=provider)
 
 
-PLAN = chosen()
+try:
+    PLAN = chosen()
+except InputError as error:
+    raise pytest.UsageError(str(error)) from None
 JOBS = {job.benchmark: job for job in PLAN.jobs()}
 
 

@@ -17,7 +17,6 @@ from harness.documents import (
     load_gate,
     load_verification,
     load_work,
-    read_json,
 )
 from harness.gate import Outcome, Step
 from scenarios.errors import InputError
@@ -178,26 +177,6 @@ def test_another_version_is_refused(kind: str, version: object):
         InputError, match=r"written by another stepbench: format .*, this one reads"
     ):
         loader(PATH, document | {key: version})
-
-
-def test_a_json_file(tmp_path: Path):
-    (tmp_path / "x.json").write_text('{"a": [1]}')
-
-    assert read_json(tmp_path / "x.json") == {"a": [1]}
-
-
-@pytest.mark.parametrize("text", ["", "{", "[" * 100_000, "| a |"])
-def test_what_is_no_json_is_named(tmp_path: Path, text: str):
-    file = tmp_path / "x.json"
-    file.write_text(text)
-
-    with pytest.raises(InputError, match=r"x\.json: truncated, or not a results file"):
-        read_json(file)
-
-
-def test_a_file_that_is_not_there_is_named(tmp_path: Path):
-    with pytest.raises(InputError, match=r"none\.json: No such file"):
-        read_json(tmp_path / "none.json")
 
 
 def test_the_words_of_an_outcome_are_all_different():

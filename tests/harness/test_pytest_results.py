@@ -197,3 +197,13 @@ def test_nothing_is_carried_on_with_in_it(file: Path):
 @pytest.mark.parametrize("document", [None, [], 3, "benchmarks machine_info", {"benchmarks": []}])
 def test_other_documents_are_not_taken_for_one(document: object):
     assert not is_pytest_benchmark(document)
+
+
+def test_runs_of_two_machines_are_not_put_into_one_table(tmp_path: Path):
+    document = pytest_document(make_plan())
+    document["benchmarks"][0]["extra_info"]["stepbench"]["hostname"] = "another"
+    file = tmp_path / "bench.json"
+    file.write_text(json.dumps(document))
+
+    with pytest.raises(InputError, match=r"bench\.json: it mixes runs of several machines"):
+        load(file)

@@ -57,7 +57,7 @@ def test_a_folder(tmp_path: Path):
 def test_a_binary_file(tmp_path: Path):
     path = tmp_path / "core"
     path.write_bytes(b"\x7fELF\xff\xfe\x00")
-    assert error_of(path) == "not a results file: it is not text"
+    assert error_of(path) == "it is not text"
 
 
 def test_a_file_that_was_cut_short(file: Path):

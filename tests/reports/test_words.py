@@ -1,6 +1,6 @@
 import pytest
 
-from reports.words import code, counted, plain, sentences, spans
+from reports.words import code, counted, plain, sentences, spans, visible
 
 
 @pytest.mark.parametrize(
@@ -68,6 +68,11 @@ def test_each_arm_has_its_sentence():
 )
 def test_a_text_is_shown_as_it_is(text: str, shown: str):
     assert plain(text) == shown
+
+
+def test_what_would_colour_a_terminal_is_marked():
+    assert visible("a\x1b[31mb\x07c\x9b") == "a\ufffd[31mb\ufffdc\ufffd"
+    assert plain("`a\x1b`") == "`a\ufffd`"
 
 
 @pytest.mark.parametrize(

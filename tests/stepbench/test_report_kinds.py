@@ -95,6 +95,9 @@ def test_a_report_goes_to_a_file(results: str, run_here: Run):
         (("--baseline", "x.json", "-o", "y"), "--baseline goes with a table alone"),
         (("-o", "."), ".: a folder, not a file"),
         (("-o", "x.json/y"), "x.json: cannot be written"),
+        (("-o", "x.json"), "x.json: is read by the report: it would be lost"),
+        (("-o", "x.json", "--force"), "x.json: is read by the report: it would be lost"),
+        (("-o", "there.json"), "there.json: exists; --force overwrites it"),
         (("--format", "pdf"), "'pdf' is not one of"),
     ],
 )
@@ -102,6 +105,7 @@ def test_options_that_do_not_go_together(
     results: str, run_here: Run, arguments: tuple[str, ...], text: str
 ):
     before = Path(results).read_text()
+    Path("there.json").write_text("{}")
 
     assert_refused(run_here("report", results, *arguments), text)
     assert Path(results).read_text() == before
