@@ -1,6 +1,7 @@
 """The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
 
 import importlib
+import io
 import os
 import signal
 import sys
@@ -24,7 +25,10 @@ _COMMANDS = {
     "overlap": ("stepbench.overlap", "Show what of the host path the forward hides, or not."),
     "doctor": ("stepbench.doctor", "Say what this machine is like for measuring, and how noisy."),
     "calibrate": ("stepbench.calibrate", "Show what the stand-ins' calls cost."),
-    "report": ("stepbench.report", "Print what stored results say: tables, plots, a comment, a page."),
+    "report": (
+        "stepbench.report",
+        "Print what stored results say: tables, plots, a comment, a page.",
+    ),
     "history": ("stepbench.history", "Keep results over time, and find when times changed."),
     "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
@@ -84,6 +88,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # Closed by whoever started us.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    for stream in (sys.stdout, sys.stderr):
+        if isinstance(stream, io.TextIOWrapper):
+            # Not every terminal has all signs, nor is the name of every file a text.
+            stream.reconfigure(errors="backslashreplace")
     code: object = None
     try:
         # Not cli.main(), which turns a closed pipe into exit code 1 by itself.

@@ -6,7 +6,7 @@ import psutil
 import pytest
 
 from harness import processes
-from harness.processes import spread
+from harness.processes import aside, spread
 from scenarios.errors import WorkerError
 
 from .helpers import child_processes
@@ -180,5 +180,37 @@ def test_a_process_that_a_thread_keeps_alive_is_ended(monkeypatch: pytest.Monkey
 
     assert list(spread(keeps_a_thread, [(1,), (2,)], 2, limit=60)) == [1, 2]
     # But for the one that keeps track of what processes share, which stays for the next time.
+    left = {pid for pid in child_processes() - before if "resource_tracker" not in command(pid)}
+    assert left == set()
+
+
+def test_calls_aside_are_made_in_one_other_process_and_in_order():
+    with aside(where, (0,)) as call:
+        results = call([(1,), (2,), (3,)])
+
+    assert [number for number, _ in results] == [1, 2, 3]
+    (process,) = {process for _, process in results}
+    assert process != os.getpid()
+
+
+def test_what_a_call_aside_raises_is_raised_here():
+    with pytest.raises(LookupError, match="number 2"), aside(fails, (0,)) as call:
+        call([(1,), (2,)])
+
+
+def test_a_process_aside_that_dies_is_told():
+    with pytest.raises(WorkerError) as caught, aside(dies, (0,)) as call:
+        call([(1,)])
+
+    assert str(caught.value) == "a process of dies was killed or died"
+
+
+def test_nobody_waits_for_a_process_aside_that_is_not_needed_any_more():
+    before, started = child_processes(), time.monotonic()
+    with pytest.raises(LookupError), aside(hangs, (1,)):
+        raise LookupError
+
+    # It would sleep for a minute.
+    assert time.monotonic() - started < 30
     left = {pid for pid in child_processes() - before if "resource_tracker" not in command(pid)}
     assert left == set()

@@ -5,11 +5,8 @@ import xml.etree.ElementTree as ET
 from dataclasses import replace
 from datetime import datetime, timedelta
 
-import pytest
-
-pytest.importorskip("matplotlib", reason="plots need matplotlib")
-
 import numpy as np
+import pytest
 from matplotlib.figure import Figure
 
 from harness.statistics import Estimate
@@ -133,8 +130,8 @@ def test_files_are_the_same_every_time(kind: str):
 
     assert first == second
     assert found.description == (
-        "The time of each run with its 95 % interval, 1 panel of one arm of one cell each, with 1 "
-        "change point marked; the table has the figures."
+        "The time of each run with its 95 % interval, one run beside the other, 1 panel of one arm "
+        "of one cell each, with 1 change point marked; the table has the figures."
     )
     if kind == "svg":
         assert ET.fromstring(first).tag.endswith("svg")  # noqa: S314 - written just now
