@@ -46,7 +46,8 @@ def import_torch() -> Any:  # noqa: ANN401
         import torch
     except ImportError:
         raise InputError(
-            "--device cuda needs PyTorch, which is not installed here: pip install 'stepbench[gpu]'"
+            "--device cuda needs PyTorch, which is not installed here: pip install -e '.[gpu]' in "
+            "the clone"
         ) from None
     if not torch.cuda.is_available():
         raise InputError("--device cuda: PyTorch finds no CUDA device here")

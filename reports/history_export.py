@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Iterator
+from collections.abc import Callable
 from typing import IO
 
 import numpy as np
@@ -91,25 +91,39 @@ def samples_table(table: pa.Table) -> pa.Table:
     )
 
 
-def write_export(table: pa.Table, style: str, file: IO[bytes]) -> None:
-    """Write a table to ``file`` in one of ``FORMATS``; JSON is one array with an object a row."""
+def write_export(
+    table: pa.Table,
+    style: str,
+    file: IO[bytes],
+    progress: Callable[[int], None] = lambda _count: None,
+) -> None:
+    """Write a table to a file.
+
+    Args:
+        table: the rows.
+        style: one of ``FORMATS``; JSON is one array with an object a row.
+        file: where to.
+        progress: called with the number of rows after each part that is written.
+    """
     if style == "parquet":
         pq.write_table(table, file)
-    elif style == "csv":
-        csv.write_csv(table, file)
-    else:
-        file.writelines(_json(table))
-
-
-def _json(table: pa.Table) -> Iterator[bytes]:
-    yield b"["
-    before = "\n"
-    for batch in table.to_batches(_BATCH):
+        progress(len(table))
+        return
+    batches = table.to_batches(_BATCH)
+    if style == "csv":
+        with csv.CSVWriter(file, table.schema) as writer:
+            for batch in batches:
+                writer.write_batch(batch)
+                progress(len(batch))
+        return
+    before = b"["
+    for batch in batches:
         for row in batch.to_pylist():
             row["date"] = row["date"].isoformat()
-            yield (before + json.dumps(row)).encode()
-            before = ",\n"
-    yield b"\n]\n"
+            file.write(before + b"\n" + json.dumps(row).encode())
+            before = b","
+        progress(len(batch))
+    file.write(b"\n]\n" if len(table) else b"[]\n")
 
 
 def _whole(rows: pa.Table, name: str) -> pa.Array:

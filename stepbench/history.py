@@ -269,14 +269,21 @@ def export(
     _check_installed("pyarrow", "fsspec")
     from reports.history_export import export_columns, figures_table, samples_table, write_export
 
+    from .progress import CountingProgress
+
     table, _ = _read(address, export_columns(samples=samples))
     rows = samples_table(table) if samples else figures_table(table)
-    if output is not None:
-        write_atomically(output, lambda file: write_export(rows, chosen, file), "wb")
-        say(f"{len(rows):,} rows written to {output}")
+    if output is None:
+        is_seen = sys.stdout.isatty()
+        with (
+            unread_is_fine(),
+            CountingProgress(len(rows), "rows", quiet=is_seen) as progress,
+        ):
+            write_export(rows, chosen, sys.stdout.buffer, progress.add)
         return
-    with unread_is_fine():
-        write_export(rows, chosen, sys.stdout.buffer)
+    with CountingProgress(len(rows), "rows", quiet=False) as progress:
+        write_atomically(output, lambda file: write_export(rows, chosen, file, progress.add), "wb")
+    say(f"{len(rows):,} rows written to {output}")
 
 
 def _export_format(style: str | None, as_json: bool, output: Path | None) -> str:
@@ -323,5 +330,5 @@ def _check_installed(*names: str) -> None:
     if missing:
         raise InputError(
             f"this needs {' and '.join(missing)}, not installed here: "
-            "pip install 'stepbench[history]'"
+            "pip install -e '.[history]' in the clone adds it"
         )

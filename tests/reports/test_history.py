@@ -239,3 +239,15 @@ def test_no_row_is_an_empty_export(tmp_path: Path):
     write_export(samples_table(table), "json", file)
 
     assert json.loads(file.getvalue()) == []
+
+
+@pytest.mark.parametrize("style", FORMATS)
+def test_what_is_written_is_told(tmp_path: Path, style: str):
+    run = make_run(samples=[[float(number) for number in range(12_345)]])
+    table, _ = read_runs(write(tmp_path, run), export_columns(samples=True))
+    told: list[int] = []
+
+    write_export(samples_table(table), style, io.BytesIO(), told.append)
+
+    assert sum(told) == 12_345
+    assert len(told) == (1 if style == "parquet" else 2)

@@ -47,7 +47,7 @@ def test_compare_says_where_both_arms_are_from(run_here: Run, checkout: Checkout
         f"{from_base(checkout)}; {from_work_tree(checkout, 'unchanged', AFTER)}. Seed 0."
     ) in ran.out
     assert {tuple(arm["text"] for arm in job["sources"]) for job in workers.jobs} == {
-        (BEFORE, AFTER, BEFORE)
+        (BEFORE, AFTER, BEFORE, AFTER)
     }
     assert checkout.state() == before
 
@@ -92,7 +92,7 @@ def test_compare_with_real_workers(run_here: Run, checkout: Checkout):
     verdicts = {0: ("no difference", "faster"), 3: ("inconclusive",)}
     assert document["verdict"] in verdicts[ran.code]
     (cell,) = strictly(Path("x.json").read_text())["cells"]
-    assert [[len(arm) for arm in process] for process in cell["samples"]] == [[150] * 3] * 6
+    assert [[len(arm) for arm in process] for process in cell["samples"]] == [[150] * 4] * 6
     assert checkout.state() == before
 
 

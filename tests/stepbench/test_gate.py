@@ -112,6 +112,7 @@ def test_json_is_one_document_and_nothing_else(run_here: Run):
 
     assert (ran.code, ran.err) == (1, "")
     assert json.loads(ran.out) == {
+        "stepbench_gate_format": 1,
         "base": "v1.0",
         "outcome": "failed",
         "exit_code": 1,

@@ -391,7 +391,7 @@ def test_what_is_not_installed_is_named_with_how_to_get_it(
 
     assert_refused(
         run_here("history", *arguments),
-        f"this needs {missing}, not installed here: pip install 'stepbench[history]'",
+        f"this needs {missing}, not installed here: pip install -e '.[history]' in the clone",
     )
 
 

@@ -50,7 +50,9 @@ def test_the_contradiction_is_found_before_anything_else(run_here: Run, command:
 
 def test_the_formats_offered_are_those_there_are(run_here: Run, results: str):
     assert options.FORMATS == ("terminal", "markdown", "csv", "json")
-    assert_refused(run_here("report", results, "--format", "html"), "'html'", *options.FORMATS)
+    assert_refused(run_here("speedup", "--format", "html"), "'html'", *options.FORMATS)
+    more = (*options.FORMATS, "comment", "html")
+    assert_refused(run_here("report", results, "--format", "pdf"), "'pdf'", *more)
 
 
 def _jobs(*arguments: str) -> int:

@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+from harness.duet import Duet
 from harness.plan import Plan
 from harness.results import load
 from harness.verification import Contest, Verification
@@ -50,7 +51,12 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
 
     monkeypatch.setattr(verify, "verify", verified)
     monkeypatch.setattr(compare, "play_briefly", verified)
-    monkeypatch.setattr(compare, "_measure", lambda duet, *_, **__: names.append(duet.provider))
+
+    def measured(duet: Duet, *_: object, **__: object) -> tuple[int, bool]:
+        names.append(duet.provider)
+        return 0, True
+
+    monkeypatch.setattr(compare, "_measure", measured)
     monkeypatch.setattr(speedup, "verify_briefly", lambda _arms, name, **_: names.append(name))
     monkeypatch.setattr(speedup, "measure", lambda plan, *_: (names.append(plan.provider), [])[1])
     return names
