@@ -14,6 +14,7 @@ from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import available_memory, choose_cpu, lock_cpu
 from harness.results import check_writable
+from harness.revision import git
 from reports.equivalence import render_text
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError
@@ -116,7 +117,7 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
 
-    metadata = described_run(core, DEFAULT_PROVIDER)
+    metadata = described_run(core, DEFAULT_PROVIDER, *_base_words(settings.base))
     document = render_json(steps, settings.base, metadata, code)
     summary = render_markdown(steps, settings.base, metadata)
     # The files first: a reader of stdout that has gone must not cost them.
@@ -131,6 +132,12 @@ def command(
     with unread_is_fine():
         click.echo(document if as_json else summary, nl=False)
     return code
+
+
+def _base_words(base: str) -> list[str]:
+    """Return which commit the base is: a branch, or HEAD~1, is another one tomorrow."""
+    commit = git("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    return [] if commit is None else [f"base {base}: commit {commit[:12]}"]
 
 
 def _append(path: Path, text: str) -> None:

@@ -15,6 +15,7 @@ from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
 from harness.gate import GateConfig, Outcome, Step
 from harness.machine import lock_cpu
+from harness.revision import git
 from harness.verdict import Kind, Verdict
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -360,7 +361,11 @@ def test_json_says_what_a_verdict_rests_on_and_where(run_here: Run):
     cell = document["steps"][-1]["cell"]
     assert (cell["verdict"]["kind"], cell["first_run"]) == ("no difference", [])
     assert cell["samples"] is None
-    assert "not pinned; stand-ins: provider python." in document["metadata"]["where"]
+    where = document["metadata"]["where"]
+    commit = git("rev-parse", "HEAD~1")
+    # A clone may be of a single commit, and then has no base.
+    base = "" if commit is None else f"; base HEAD~1: commit {commit[:12]}"
+    assert f"not pinned; stand-ins: provider python{base}." in where
     assert document["metadata"]["command"].startswith("stepbench ")
 
 
