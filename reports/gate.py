@@ -10,6 +10,12 @@ from .markdown import render_table
 from .table import Table
 
 
+def steps_table(steps: Sequence[Step]) -> Table:
+    """Return a row for each step."""
+    rows = tuple((step.name, step.outcome.words, step.summary) for step in steps)
+    return Table(("Step", "Outcome", "What was found"), rows)
+
+
 def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, object]) -> str:
     """Return the outcome, a table of the steps, the details of those that have some, and where.
 
@@ -18,11 +24,8 @@ def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, obj
         base: the revision that the arms were held against.
         metadata: what names the machine, the code and the command.
     """
-    table = Table(
-        ("Step", "Outcome", "What was found"),
-        tuple((step.name, step.outcome.words, step.summary) for step in steps),
-    )
-    parts = [f"## Gate against `{base}`: {outcome_of(steps).words}", render_table(table)]
+    title = f"## Gate against `{base}`: {outcome_of(steps).words}"
+    parts = [title, render_table(steps_table(steps))]
     parts += [f"### {step.name}\n\n{step.details}" for step in steps if step.details]
     parts.append(f"{metadata['where']} Repeat with `{metadata['command']}`.")
     return "\n\n".join(parts) + "\n"

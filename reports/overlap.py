@@ -16,7 +16,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .formats import write_parts
 from .overlap_words import assumptions, notes, whereabouts
-from .table import Table, cell_columns, short_ratio
+from .table import Table, cell_columns, nominal_size, short_ratio
 from .words import counted
 
 # Less than a hundredth of a microsecond is what rounding leaves.
@@ -67,7 +67,7 @@ def overlap_parts(
 
 def overlap_table(plan: OverlapPlan, cells: Sequence[CellFigures]) -> Table:
     """Return one row per cell and arm; what tells the cell stands in the first row of it alone."""
-    head, texts = cell_columns([(cell.scenario, *_size(cell.scenario)) for cell in cells])
+    head, texts = cell_columns([(cell.scenario, *nominal_size(cell.scenario)) for cell in cells])
     with_memory = any(plan.forward.share_of_memory(cell.scenario) is not None for cell in cells)
     several = len(plan.arms) > 1
     columns = [
@@ -148,12 +148,6 @@ def _memory(plan: OverlapPlan, scenario: SteadyDecode | TraceReplay) -> str:
         return "-"
     words = f"{share:.0%}"
     return words if plan.forward.unrealistic(scenario) is None else f"{words}, not realistic"
-
-
-def _size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
-    if isinstance(scenario, SteadyDecode):
-        return float(scenario.requests), float(scenario.tokens)
-    return float(scenario.max_batch), math.nan
 
 
 def _json(

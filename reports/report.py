@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 from typing import Any, Literal, TextIO
 
 from scenarios.errors import InputError
@@ -35,7 +36,7 @@ def write_report(evidence: Evidence, style: Style, file: TextIO) -> None:
         file.write(_json(evidence))
     elif style == "csv" and not evidence.results:
         raise InputError("CSV holds speedup tables alone, and none of the files has one")
-    elif style == "csv" or not _others(evidence):
+    elif style == "csv" or not has_more_than_tables(evidence):
         write(evidence.summaries, style, file)
     elif style == "terminal":
         found = sections(evidence)
@@ -48,17 +49,9 @@ def write_report(evidence: Evidence, style: Style, file: TextIO) -> None:
         file.write("\n\n".join(parts) + "\n")
 
 
-def left_out_of_csv(evidence: Evidence) -> bool:
-    """Return whether a CSV lacks some of the files."""
-    return bool(_others(evidence))
-
-
-def _others(evidence: Evidence) -> list[Section]:
-    """Return the sections of what is no speedup table."""
-    return sections(Evidence((), *(getattr(evidence, name) for name in _OTHER_KINDS)))
-
-
-_OTHER_KINDS = tuple(name for name in Evidence.__dataclass_fields__ if name != "results")
+def has_more_than_tables(evidence: Evidence) -> bool:
+    """Return whether some of the files are no speedup tables, which are all that a CSV holds."""
+    return replace(evidence, results=()) != Evidence()
 
 
 def _markdown(section: Section) -> str:
@@ -71,7 +64,7 @@ def _markdown(section: Section) -> str:
 def _json(evidence: Evidence) -> str:
     """Return the document of the speedup tables, with the other sections beside them."""
     text = records.render_json(evidence.summaries)
-    others = _others(evidence)
+    others = sections(replace(evidence, results=()))
     if not others:
         return text
     document: dict[str, Any] = json.loads(text)

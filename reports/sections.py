@@ -16,6 +16,7 @@ from harness.verdict import Kind, Rule
 from .counts import LEGEND, growth_parts, work_table
 from .duet import duet_parts, headline, how, overall_of
 from .evidence import Evidence
+from .gate import steps_table
 from .overlap import overlap_parts
 from .parts import Part, Section, State, Verbatim
 from .summary import Summary, is_open, machines_note, proper_arms
@@ -84,7 +85,6 @@ def missing_note(evidence: Evidence) -> str:
 def _gate(file: GateFile) -> Section:
     outcome = outcome_of(file.steps)
     states = {Outcome.PASSED: State.GOOD, Outcome.INCONCLUSIVE: State.OPEN}
-    rows = tuple((step.name, step.outcome.words, step.summary) for step in file.steps)
     details: list[Part] = []
     for step in file.steps:
         if step.details:
@@ -95,7 +95,7 @@ def _gate(file: GateFile) -> Section:
         "Gate",
         states.get(outcome, State.BAD),
         f"The gate against {code(file.base)}: {outcome.words}{why}.",
-        (Table(("Step", "Outcome", "What was found"), rows),),
+        (steps_table(file.steps),),
         tuple(details),
         f"{file.where} Repeat with {code(file.command)}.",
     )

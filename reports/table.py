@@ -155,11 +155,12 @@ def pair_columns(
         b: the second; the same arm again is named so.
         scenarios: the cells. A trace shows its largest batch, and no tokens.
     """
-    columns, rows = cell_columns([(scenario, *_size(scenario)) for scenario in scenarios])
+    columns, rows = cell_columns([(scenario, *nominal_size(scenario)) for scenario in scenarios])
     return [*columns, a, b if b != a else f"{b} again"], rows
 
 
-def _size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
+def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
+    """Return requests and tokens of a cell, for ``cell_columns``: of a trace its largest batch."""
     if isinstance(scenario, SteadyDecode):
         return float(scenario.requests), float(scenario.tokens)
     return float(scenario.max_batch), math.nan

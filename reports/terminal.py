@@ -17,7 +17,14 @@ from .words import visible
 # Of a table: far more than any has.
 _WIDEST = 10_000
 # Columns that name a row, where they are the first ones of a table.
-_NAMES = {"Requests", "Tokens per request", "Manager", "Settings", "Memory", "Cells", "Cell"} | {
+_NAMES = {
+    "Requests",
+    "Tokens per request",
+    "Manager",
+    "Settings",
+    "Memory",
+    "Cells",
+    "Cell",
     "Arm",
     "Call",
 }

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -20,15 +21,13 @@ from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
 from harness.sources import find_source
 from harness.verdict import Kind, overall
-from harness.verification import Contest, Verification, play_briefly
-from reports.equivalence import partial, render_json, render_text
-from reports.words import sentences
+from harness.verification import Contest, play_briefly
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .foreign import find_sources, origins, runnable
-from .messages import say, unread_is_fine
+from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
@@ -39,6 +38,7 @@ from .options import (
     unused_file,
 )
 from .progress import CountingProgress
+from .verified import are_refused, verified_words
 
 
 @click.command()
@@ -154,13 +154,11 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
-        if verification.failure is not None:
-            render = render_json if chosen == "json" else render_text
-            with unread_is_fine():
-                click.echo(render(verification, _origins(duet)), nl=False)
-            say("the arms differ, so they are not measured; --no-verify insists")
-            return FOUND
-    metadata = _metadata(duet, verification)
+    named = origins({source.spec: source for source in (duet.a, duet.b) if source.origin})
+    if are_refused(verification, chosen, named):
+        return FOUND
+    words = verified_words(verification, named)
+    metadata = described_run(duet.cpu, duet.provider, *words)
     if valgrind is not None:
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
@@ -204,7 +202,8 @@ def _measure(
             for scenario in duet.scenarios:
                 result = compare_cell(duet, scenario, progress.describe)
                 # First the file: what is said to be kept has to be in it.
-                is_kept = _keep(file, duet, [*results, result], metadata)
+                finished = [*results, result]
+                is_kept = keep(partial(write_duet, file, duet, finished, metadata))
                 results.append(result)
                 if not is_kept:
                     break
@@ -222,16 +221,6 @@ def _measure(
     code = {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
     # That not all was compared is no pass.
     return (code if code or is_kept else USAGE), is_kept
-
-
-def _keep(file: Path, duet: Duet, results: list[CellResult], metadata: dict[str, object]) -> bool:
-    """Write the file; return whether that was possible, and say why it was not."""
-    try:
-        write_duet(file, duet, results, metadata)
-    except InputError as error:
-        say(str(error))  # What was found counts for more than where it should be kept.
-        return False
-    return True
 
 
 def _count(
@@ -269,19 +258,6 @@ def _refuse_options_of_timing() -> None:
     for name in ("threshold", "seconds", "cpu", "gc", "output", "force"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--instructions times nothing: --{name} does not go with it")
-
-
-def _metadata(duet: Duet, verification: Verification | None) -> dict[str, object]:
-    words = ["outputs not verified"]
-    if verification is not None:
-        words = ["outputs verified in a few random runs first"]
-        words += [line[0].lower() + line[1:].rstrip(".") for line in partial(verification)]
-    words += [line.rstrip(".") for line in sentences(_origins(duet))]
-    return described_run(duet.cpu, duet.provider, *words)
-
-
-def _origins(duet: Duet) -> dict[str, str]:
-    return origins({source.spec: source for source in (duet.a, duet.b) if source.origin})
 
 
 def _fraction(text: str) -> float:

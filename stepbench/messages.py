@@ -5,7 +5,9 @@ import os
 import shlex
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
+
+from scenarios.errors import InputError
 
 
 def say(message: str) -> None:
@@ -22,6 +24,19 @@ def unread_is_fine() -> Iterator[None]:
         sys.stdout.flush()
     except BrokenPipeError:
         abandon_stdout()
+
+
+def keep(write: Callable[[], None]) -> bool:
+    """Write a file of samples; return whether that was possible, and say why it was not.
+
+    What was found counts for more than where it should be kept.
+    """
+    try:
+        write()
+    except InputError as error:
+        say(str(error))
+        return False
+    return True
 
 
 def abandon_stdout() -> None:

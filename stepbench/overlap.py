@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -20,16 +21,13 @@ from harness.plan import MAX_COUNT, check_distinct
 from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
 from harness.sources import find_source
-from harness.verification import Verification, verify_briefly
-from reports.equivalence import partial, render_json, render_text
-from reports.words import sentences
-from scenarios.errors import InputError
+from harness.verification import verify_briefly
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, USAGE
 from .foreign import find_sources, make_factories, origins, runnable
 from .forward import GPU, MODEL, check_cuda, forward_time, seconds
-from .messages import say, unread_is_fine
+from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
@@ -40,6 +38,7 @@ from .options import (
     unused_file,
 )
 from .progress import CountingProgress
+from .verified import are_refused, verified_words
 
 
 @click.command()
@@ -180,13 +179,13 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = verify_briefly(factories, provider, limit=limit)
-        if verification is not None and verification.failure is not None:
-            render = render_json if chosen == "json" else render_text
-            with unread_is_fine():
-                click.echo(render(verification, origins(sources)), nl=False)
-            say("the arms differ, so they are not measured; --no-verify insists")
-            return FOUND
-    metadata = _metadata(plan, verification, origins(sources))
+    named = origins(sources)
+    if are_refused(verification, chosen, named):
+        return FOUND
+    words = verified_words(verification, named)
+    if len(plan.arms) == 1:
+        words = words[1:]  # There is nothing to verify it against.
+    metadata = described_run(plan.cpu, plan.provider, *words)
     file = output or unused_file("overlap")
     runs: list[CellRun] = []
     with lock_file(file):
@@ -230,7 +229,7 @@ def _measure(
                 progress.describe(scenario.name)
                 run = run_cell(plan, scenario, lambda: progress.add(1))
                 # First the file: what is said to be kept has to be in it.
-                is_kept = _keep(file, plan, [*runs, run], metadata)
+                is_kept = keep(partial(write_overlap, file, plan, [*runs, run], metadata))
                 runs.append(run)
                 if not is_kept:
                     break
@@ -244,26 +243,3 @@ def _measure(
     if failures:
         return FOUND, is_kept
     return (0 if is_kept else USAGE), is_kept
-
-
-def _keep(file: Path, plan: OverlapPlan, runs: list[CellRun], metadata: dict[str, object]) -> bool:
-    """Write the file; return whether that was possible, and say why it was not."""
-    try:
-        write_overlap(file, plan, runs, metadata)
-    except InputError as error:
-        say(str(error))  # What was found counts for more than where it should be kept.
-        return False
-    return True
-
-
-def _metadata(
-    plan: OverlapPlan, verification: Verification | None, named: dict[str, str]
-) -> dict[str, object]:
-    words = ["outputs not verified"]
-    if len(plan.arms) == 1:
-        words = []
-    elif verification is not None:
-        words = ["outputs verified in a few random runs first"]
-        words += [line[0].lower() + line[1:].rstrip(".") for line in partial(verification)]
-    words += [line.rstrip(".") for line in sentences(named)]
-    return described_run(plan.cpu, plan.provider, *words)

@@ -92,14 +92,14 @@ def command(
         return _beside(files[0], baseline, chosen)
     # pandas takes a quarter of a second to import.
     from reports.evidence import read_evidence
-    from reports.report import left_out_of_csv, write_report
+    from reports.report import has_more_than_tables, write_report
 
     evidence = read_evidence(files)
     text = io.StringIO()
     write_report(evidence, chosen, text if output is not None else sys.stdout)
     if output is not None:
         write_atomically(output, lambda file: file.write(text.getvalue()))
-    if chosen == "csv" and left_out_of_csv(evidence):
+    if chosen == "csv" and has_more_than_tables(evidence):
         say("CSV holds speedup tables alone: the other files are left out")
     if plots is not None:
         sys.stdout.flush()

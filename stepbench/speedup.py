@@ -18,7 +18,7 @@ from harness.processes import FOREIGN_LIMIT
 from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
 from harness.sources import ArmSource
 from harness.verification import verify_briefly
-from reports.equivalence import partial, render_json, render_text
+from reports.equivalence import partial
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED
@@ -36,6 +36,7 @@ from .options import (
     unused_file,
 )
 from .progress import MeasuringProgress
+from .verified import are_refused
 
 # A worker that takes a day hangs.
 _LONGEST_TIMEOUT = 86_400
@@ -149,11 +150,7 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = None if no_verify else verify_briefly(factories, plan.provider, limit=limit)
-        if verification is not None and verification.failure is not None:
-            render = render_json if chosen == "json" else render_text
-            with unread_is_fine():
-                click.echo(render(verification, origins(sources)), nl=False)
-            say("the arms differ, so they are not measured; --no-verify insists")
+        if are_refused(verification, chosen, origins(sources)):
             return FOUND
         verified = 0 if verification is None else verification.runs
         metadata = run_metadata(plan.cpu) | {"stepbench_verified_runs": verified}

@@ -9,8 +9,17 @@ from matplotlib.figure import Figure
 from harness.results import Results
 
 from .cells import label
-from .style import Plot, Theme, in_words, legend_below, log_if_wide, look, panels
-from .timeline import MOST_CELLS
+from .style import (
+    MOST_PANELS,
+    Plot,
+    Theme,
+    beyond,
+    in_words,
+    legend_below,
+    log_if_wide,
+    look,
+    panels,
+)
 
 _HEIGHT = 2.1
 
@@ -30,7 +39,7 @@ def plot(results: Results, samples: pd.DataFrame, name: str) -> Plot | None:
     arms = results.plan.arms
 
     def draw(theme: Theme) -> Figure:
-        shown = scenarios[:MOST_CELLS]
+        shown = scenarios[:MOST_PANELS]
         groups = samples.groupby(["cell", "arm"], sort=False)["seconds"]
         figure, all_axes = panels(len(shown), _HEIGHT)
         for axes, scenario in zip(all_axes, shown, strict=True):
@@ -55,11 +64,10 @@ def plot(results: Results, samples: pd.DataFrame, name: str) -> Plot | None:
         legend_below(figure, all_axes)
         return figure
 
-    left_out = f" The first {MOST_CELLS} cells." if len(scenarios) > MOST_CELLS else ""
     return Plot(
         name,
         "Distribution of samples",
         f"Share of the samples of all processes that lie below a time, of {in_words(arms)}, a "
-        f"panel a cell.{left_out}",
+        f"panel a cell.{beyond(len(scenarios))}",
         draw,
     )

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from functools import partial
 from pathlib import Path
-from typing import IO
+from typing import IO, TypeVar
 
 from harness.files import write_atomically
 from scenarios.errors import InputError
@@ -15,6 +15,7 @@ from ..frame import samples_frame
 from . import distribution, duet, overlap, scaling, speedup, timeline
 from .style import THEMES, Plot, render
 
+T = TypeVar("T")
 _KINDS = ("svg", "png")
 
 
@@ -24,10 +25,8 @@ def plots(evidence: Evidence) -> list[Plot]:
 
 
 def _plots(evidence: Evidence) -> Iterator[Plot]:
-    for number, (results, summary) in enumerate(
-        zip(evidence.results, evidence.summaries, strict=True)
-    ):
-        suffix = f"-{number + 1}" if len(evidence.results) > 1 else ""
+    measured = list(zip(evidence.results, evidence.summaries, strict=True))
+    for suffix, (results, summary) in _numbered(measured):
         found = (
             speedup.plot(summary, f"speedup{suffix}"),
             scaling.plot(summary, f"scaling{suffix}"),
@@ -35,12 +34,16 @@ def _plots(evidence: Evidence) -> Iterator[Plot]:
             distribution.plot(results, samples_frame(results), f"distribution{suffix}"),
         )
         yield from filter(None, found)
-    for number, file in enumerate(evidence.duets):
-        suffix = f"-{number + 1}" if len(evidence.duets) > 1 else ""
+    for suffix, file in _numbered(evidence.duets):
         yield from filter(None, [duet.plot(file, f"duet{suffix}")])
-    for number, measured in enumerate(evidence.overlaps):
-        suffix = f"-{number + 1}" if len(evidence.overlaps) > 1 else ""
-        yield from filter(None, [overlap.plot(measured, f"overlap{suffix}")])
+    for suffix, looped in _numbered(evidence.overlaps):
+        yield from filter(None, [overlap.plot(looped, f"overlap{suffix}")])
+
+
+def _numbered(files: Sequence[T]) -> Iterator[tuple[str, T]]:
+    """Yield each file with what ends the names of its plots: a number where there are several."""
+    for number, file in enumerate(files, start=1):
+        yield f"-{number}" if len(files) > 1 else "", file
 
 
 def write_plots(

@@ -9,8 +9,7 @@ from matplotlib.figure import Figure
 from harness.duet_file import DuetFile
 
 from .cells import label
-from .style import Plot, Theme, legend_below, look, panels
-from .timeline import MOST_CELLS
+from .style import MOST_PANELS, Plot, Theme, beyond, legend_below, look, panels
 
 _HEIGHT = 2.6
 
@@ -24,7 +23,7 @@ def plot(file: DuetFile, name: str) -> Plot | None:
     threshold = 100 * file.duet.threshold
 
     def draw(theme: Theme) -> Figure:
-        shown = results[:MOST_CELLS]
+        shown = results[:MOST_PANELS]
         figure, all_axes = panels(len(shown), _HEIGHT)
         for axes, result in zip(all_axes, shown, strict=True):
             for index, (words, processes) in enumerate(
@@ -56,13 +55,12 @@ def plot(file: DuetFile, name: str) -> Plot | None:
         legend_below(figure, all_axes)
         return figure
 
-    left_out = f" The first {MOST_CELLS} cells." if len(results) > MOST_CELLS else ""
     return Plot(
         name,
         f"Effect of {b} against {a}, and the control",
         f"Each process of the duet: how much slower {b} is than {a}, against how much two copies "
         "of the same code differ, in per cent, a panel a cell. The band is the threshold of "
-        f"{threshold:g} %.{left_out}",
+        f"{threshold:g} %.{beyond(len(results))}",
         draw,
     )
 

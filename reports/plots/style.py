@@ -15,6 +15,9 @@ from matplotlib.ticker import LogLocator, NullLocator
 WIDTH = 8.0
 _DPI = 150
 
+# Panels beyond which a plot would be longer than anybody looks at.
+MOST_PANELS = 12
+
 _MARKERS = "osD^vPX"
 _LINES: tuple[Any, ...] = ("-", "--", "-.", ":", (0, (5, 1)), (0, (3, 1, 1, 1)), (0, (1, 1)))
 
@@ -144,6 +147,11 @@ def panels(count: int, height: float, columns: int = 2) -> tuple[Figure, list[An
     for unused in axes[count:]:
         unused.set_visible(False)
     return figure, axes[:count]
+
+
+def beyond(count: int) -> str:
+    """Return the sentence that says that not all of so many cells have a panel; else nothing."""
+    return f" The first {MOST_PANELS} cells." if count > MOST_PANELS else ""
 
 
 def legend_below(figure: Figure, panels: Sequence[Any], columns: int = 4) -> None:

@@ -11,11 +11,19 @@ from harness.results import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .cells import label
-from .style import Plot, Theme, in_words, legend_below, log_if_wide, look, panels
+from .style import (
+    MOST_PANELS,
+    Plot,
+    Theme,
+    beyond,
+    in_words,
+    legend_below,
+    log_if_wide,
+    look,
+    panels,
+)
 
 _HEIGHT = 2.1
-# Panels beyond which a plot would be longer than anybody looks at.
-MOST_CELLS = 12
 
 
 def plot(results: Results, name: str) -> Plot | None:
@@ -26,7 +34,7 @@ def plot(results: Results, name: str) -> Plot | None:
     arms = results.plan.arms
 
     def draw(theme: Theme) -> Figure:
-        shown = list(cells)[:MOST_CELLS]
+        shown = list(cells)[:MOST_PANELS]
         figure, all_axes = panels(len(shown), _HEIGHT)
         for axes, scenario in zip(all_axes, shown, strict=True):
             boundaries: list[int] = []
@@ -53,12 +61,12 @@ def plot(results: Results, name: str) -> Plot | None:
         legend_below(figure, all_axes)
         return figure
 
-    left_out = f" The first {MOST_CELLS} cells." if len(cells) > MOST_CELLS else ""
     return Plot(
         name,
         "Iterations of one process",
         f"Time of each timed iteration of the first process of {in_words(arms)}, a panel a cell. "
-        "Dotted: iterations in which all requests get a new block, where that is known." + left_out,
+        "Dotted: iterations in which all requests get a new block, where that is known."
+        + beyond(len(cells)),
         draw,
     )
 

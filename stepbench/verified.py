@@ -1,0 +1,39 @@
+"""What commands that time arms have in common once these were verified."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+import click
+
+from harness.verification import Verification
+from reports.equivalence import partial, render_json, render_text
+from reports.words import sentences
+
+from .messages import say, unread_is_fine
+
+
+def are_refused(verification: Verification | None, style: str, origins: Mapping[str, str]) -> bool:
+    """Return whether arms differ, and then print how and say that they are not measured.
+
+    Args:
+        verification: what was found; None where nothing was verified.
+        style: the format of the command's result.
+        origins: where arms are from, of those that are named by where their source is.
+    """
+    if verification is None or verification.failure is None:
+        return False
+    render = render_json if style == "json" else render_text
+    with unread_is_fine():
+        click.echo(render(verification, origins), nl=False)
+    say("the arms differ, so they are not measured; --no-verify insists")
+    return True
+
+
+def verified_words(verification: Verification | None, origins: Mapping[str, str]) -> list[str]:
+    """Return whether the outputs were verified, and where arms are from, for a provenance."""
+    words = ["outputs not verified"]
+    if verification is not None:
+        words = ["outputs verified in a few random runs first"]
+        words += [line[0].lower() + line[1:].rstrip(".") for line in partial(verification)]
+    return [*words, *(line.rstrip(".") for line in sentences(origins))]
