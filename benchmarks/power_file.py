@@ -18,7 +18,7 @@ from scenarios.errors import InputError
 Record = Mapping[str, Any]
 
 # What the line of a run holds at least.
-_OF_A_RUN = {"machine", "python", "provider", "budget", "date", "revision"}
+_OF_A_RUN = {"machine", "python", "provider", "budget", "cpus", "date", "revision"}
 
 
 def load_trials(path: Path, parts: Collection[str]) -> list[Record]:

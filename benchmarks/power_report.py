@@ -16,16 +16,18 @@ from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
 
 from harness.duet import Duet, compare_cell
 from harness.sources import find_source
-from harness.verdict import Kind, Process
+from harness.verdict import Kind, Process, Rule
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 _RESAMPLED_GRIDS = 500
 # The load up to which nothing of weight ran beside the study.
-_QUIET = 1.5
+_QUIET = 2.5
 # How far from 1 the mean A/A ratio may lie, whichever arm is first.
 _NO_BIAS = 0.0005
+# Fewer tell nothing about a correlation.
+_FEWEST_PAIRS = 30
 _SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
 
 
@@ -84,8 +86,9 @@ def _setting(trials: Sequence[Record]) -> str:
         "benchmarks/power_study.py`, which adds to them when it is called again. The arm is "
         "`incremental`. A slowed arm is the same source with a wait after each call, of that share "
         "of the call's own time; the arm it is held against has the same lines with a share of 0. "
-        "All verdicts are those of a grid of twelve cells: a difference is claimed "
-        "at a confidence of 1 - 5 % / 12. "
+        f"Cores measured on, with a process on each at once: {first['cpus']}. All verdicts are "
+        "those of a grid of twelve cells: a difference has to be clear in two runs, each at a "
+        f"confidence of {Rule(comparisons=12).confidence:.2%}. "
         "Intervals of shares are exact ones (Clopper and Pearson), 95 %."
     )
 
@@ -155,7 +158,7 @@ def _by_load(trials: Sequence[Record]) -> str:
     ]
     return (
         f" Of the trials of 1 % that began at a load of at most {_QUIET} (the study itself is a "
-        f"load of 1), {found[0]} found it; of the others, beside other work, {found[1]}."
+        f"load of 2), {found[0]} found it; of the others, beside other work, {found[1]}."
     )
 
 
@@ -205,8 +208,8 @@ def _hogs(trials: Sequence[Record]) -> str:
             rows.append((label, count(bad, len(cells)), *_kinds(cells)))
     head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
     words = (
-        "In all twelve cells in turn; in every other trial the hog is pinned to the core that is "
-        "measured on, in the rest it may run on any."
+        "In all twelve cells in turn; in every other trial the hog is pinned to one of the cores "
+        "that are measured on, in the rest it may run on any."
     )
     return f"{table(head, rows)}\n\n{words}" if rows else ""
 
@@ -223,9 +226,12 @@ def _positions(trials: Sequence[Record]) -> str:
         "A imported first": list(itertools.compress(effects, first)),
         "B imported first": list(itertools.compress(effects, [not flag for flag in first])),
         "the second copies against the first": [
-            value for cell in cells for value in cell["controls"]
+            statistics.fmean(pair) for cell in cells for pair in cell["controls"]
         ],
     }
+    for core in sorted({str(core) for cell in cells for core in cell["cores"]}):
+        own = [str(each) == core for cell in cells for each in cell["cores"]]
+        groups[f"on core {core}"] = list(itertools.compress(effects, own))
     rows = []
     for name, values in groups.items():
         if len(values) > 1:
@@ -244,9 +250,35 @@ def _positions(trials: Sequence[Record]) -> str:
     words = (
         "What a place within an iteration is worth: the arm that runs later finds other caches. "
         "The orders come equally often in each process, so that a process's figure, the last "
-        "column, does not have it."
+        f"column, does not have it.{_of_pairs(grids)}"
     )
     return f"{table(head, rows)}\n\n{table(place_head, places)}\n\n{words}"
+
+
+def _of_pairs(grids: Sequence[Record]) -> str:
+    """Say whether processes that run at once depend on each other.
+
+    Around 0, which is what the same arm differs by, and each in units of the noise of its cell.
+    """
+    noise = {
+        name: statistics.fmean(effect**2 for cell in own for effect in cell["effects"])
+        for name, own in by_cell(grids).items()
+    }
+    products = [
+        one * other / noise[cell["cell"]]
+        for cell in cells_of(grids)
+        for (one, core), (other, next_core) in itertools.pairwise(
+            zip(cell["effects"], cell["cores"], strict=True)
+        )
+        # The cores come in one order: the second of a batch is on a later one.
+        if core is not None and next_core is not None and core < next_core
+    ]
+    if len(products) < _FEWEST_PAIRS:
+        return ""
+    return (
+        f" What two processes say that ran at once correlates by {statistics.fmean(products):.2f} "
+        f"({len(products)} pairs; chance is up to about {2 / math.sqrt(len(products)):.2f})."
+    )
 
 
 def _resampled(trials: Sequence[Record]) -> str:
@@ -297,7 +329,7 @@ def _draw_cell(
         nonlocal drawn
         drawn += 1
         effect, control, share = rng.choice(seen)
-        return Process(effect + shift, control, share, (1.0, 1.0))
+        return Process(effect + shift, tuple(control), share, (1.0, 1.0))
 
     return compare_cell(duet, scenario, draw=draw, clock=lambda: drawn * cost).verdict.kind
 

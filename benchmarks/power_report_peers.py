@@ -28,7 +28,8 @@ _WORDS = (
     "The same arms in the same cells in turn ({cells}), each tool with {budget:g} s and the way "
     "its users run it: a baseline is stored, then the other arm is run and compared with it. The "
     "tools keep their defaults: the garbage collector runs under pyperf and pytest-benchmark, and "
-    "is off under asv and in the duet. A trial's time includes the start of the tool."
+    "is off under asv and in the duet. The duet has cores {cpus} at once; the tools run one "
+    "process at a time, on the last of them. A trial's time includes the start of the tool."
 )
 _EQUAL_WORDS = (
     "The threshold at which a tool finds as many of the 1 % as the duet ({target:.0%}), or hardly "
@@ -68,7 +69,7 @@ def peers_section(trials: Sequence[Record]) -> str:
     equal_head = ("Tool", "Threshold", "A/A: false alarms", "1 % found", "5 % found")
     parts = [
         table(head, rows),
-        _WORDS.format(cells=cells, budget=trials[-1]["budget"]),
+        _WORDS.format(cells=cells, cpus=trials[-1]["cpus"], budget=trials[-1]["budget"]),
         table(equal_head, equal),
         _EQUAL_WORDS.format(target=target),
     ]

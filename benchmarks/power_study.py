@@ -32,14 +32,14 @@ from power_report import write_report
 from power_trials import DUET, Setting, beside_peers, each_cell, grid, hogged, slowdown
 
 from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
-from harness.machine import allowed_cpus, choose_cpu, lock_file
+from harness.machine import allowed_cpus, choose_cpus, lock_file
 from harness.revision import ROOT
 from scenarios.errors import InputError, NoBaselineError, WorkerError
 from stepbench.metadata import run_metadata
-from stepbench.options import check_provider
+from stepbench.options import check_provider, cpus_option
 
 DOCS = ROOT / "docs"
-_DECIDING = ("duet", "duet_worker", "verdict", "statistics")
+_DECIDING = ("child", "duet", "duet_worker", "verdict", "statistics")
 
 # Name -> (trials a round, what runs one).
 PARTS: dict[str, tuple[float, Callable[[Setting, int, int], Record]]] = {
@@ -71,8 +71,8 @@ def schedule(rounds: int) -> list[tuple[str, int]]:
 
 def check_same(trials: Sequence[Record], run: Record) -> None:
     """Raise NoBaselineError if a trial was made on another machine than a run, or differently."""
-    for name in ("machine", "python", "provider", "budget", "cpu", "code"):
-        others = {trial[name] for trial in trials} - {run[name]}
+    for name in ("machine", "python", "provider", "budget", "cpus", "code"):
+        others = {trial.get(name) for trial in trials} - {run[name]}
         if others:
             raise NoBaselineError(
                 f"the file holds trials of another {name}, {others.pop()} instead of {run[name]}: "
@@ -118,7 +118,7 @@ def _describe(setting: Setting) -> dict[str, Any]:
         "code": _code(),
         "processor": machine_fields()["cpu_model_name"],
         "cores": len(allowed_cpus()),
-        "cpu": setting.cpu,
+        "cpus": ",".join(map(str, setting.cpus)) or "none",
         "python": platform.python_version(),
         "provider": setting.provider,
         "budget": setting.seconds,
@@ -168,7 +168,7 @@ def _told(trial: Record) -> str:
     help="Time budget of a cell, and of a trial of a tool.",
 )
 @click.option("--only", multiple=True, type=click.Choice(list(PARTS)), help="Only this part.")
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpus_option
 @click.option("--provider", default="auto", show_default=True, help="Where the stand-ins are from.")
 @click.option(
     "--trials",
@@ -189,7 +189,7 @@ def main(**options: Any) -> None:  # noqa: ANN401
         with lock_file(path):
             if not options["report_only"]:
                 setting = Setting(
-                    choose_cpu(options["cpu"]),
+                    choose_cpus(options["cpu"]),
                     check_provider(options["provider"]),
                     options["seconds"],
                     lambda words: click.echo(words, err=True),

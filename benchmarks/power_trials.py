@@ -66,16 +66,21 @@ class Setting:
     """Where and how long the trials run.
 
     Attributes:
-        cpu: the core that is measured on; None for no pinning.
+        cpus: the cores that are measured on; none for no pinning.
         provider: where the stand-ins come from.
         seconds: time budget of a cell, and of a trial of a peer.
         progress: called with what is being done.
     """
 
-    cpu: int | None
+    cpus: tuple[int, ...]
     provider: str
     seconds: float
     progress: Callable[[str], None]
+
+    @property
+    def cpu(self) -> int | None:
+        """The core of what is measured on one alone."""
+        return self.cpus[-1] if self.cpus else None
 
 
 def slowed_arm(share: float) -> str:
@@ -91,7 +96,7 @@ def grid(setting: Setting, seed: int, _index: int) -> Record:
         command = [sys.executable, "-P", "-c", code, "compare", ARM, ARM, "--scenario", SCENARIO]
         command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{seed}", "--quiet"]
         command += ["--provider", setting.provider, "--output", str(file), "--json"]
-        command += ["--cpu", "none" if setting.cpu is None else f"{setting.cpu}"]
+        command += ["--cpu", ",".join(map(str, setting.cpus)) or "none"]
         ran = subprocess.run(command, stdout=subprocess.PIPE, check=False)
         if not file.exists():
             raise WorkerError(f"stepbench compare ended with {ran.returncode} and no samples")
@@ -105,7 +110,7 @@ def grid(setting: Setting, seed: int, _index: int) -> Record:
 
 def slowdown(setting: Setting, seed: int, _index: int, share: float, cell: str = CELL) -> Record:
     """Compare the arm with itself slowed by a share, in one cell, as if it were one of the grid."""
-    with tempfile.TemporaryDirectory() as folder, lock_cpu(setting.cpu), keep_off(setting.cpu):
+    with tempfile.TemporaryDirectory() as folder, lock_cpu(*setting.cpus), keep_off(*setting.cpus):
         a, b = (find_source(spec) for spec in slowed_specs(Path(folder), share))
         return _compare(setting, seed, a, b, cell)
 
@@ -119,7 +124,7 @@ def each_cell(setting: Setting, seed: int, index: int, share: float) -> Record:
 def hogged(setting: Setting, seed: int, index: int, share: float) -> Record:
     """Do the same while another process keeps a core busy.
 
-    In every other trial that is the core measured on, in the rest any one.
+    In every other trial that is one of the cores measured on, in the rest any one.
     """
     with _hog(setting.cpu if index % 2 else None):
         # Two trials a cell, one with each kind of hog.
@@ -159,7 +164,7 @@ def _compare(setting: Setting, seed: int, a: Any, b: Any, cell: str) -> Record: 
         (scenario,),
         seconds=setting.seconds,
         seed=seed,
-        cpu=setting.cpu,
+        cpus=setting.cpus,
         provider=setting.provider,
         comparisons=len(scenarios),
     )
@@ -183,7 +188,8 @@ def _kept(cell: Mapping[str, Any]) -> Record:
         "took": round(cell["took"], 3),
         "first": len(cell["first_run"]),
         "effects": [_short(process["effect"]) for process in processes],
-        "controls": [_short(process["control"]) for process in processes],
+        "controls": [[*map(_short, process["controls"])] for process in processes],
+        "cores": cell["cores"],
         "cpu_shares": [round(process["cpu_share"], 3) for process in processes],
         # Whether a copy of the first arm, 0 or 2, was imported before all others.
         "imported_first": [order[0] % 2 == 0 for order in cell["imports"]],

@@ -6,8 +6,10 @@ import os
 import signal
 import subprocess
 import sys
-from collections.abc import Sequence
-from typing import TextIO
+import time
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
+from typing import IO, TextIO
 
 from scenarios.errors import WorkerError
 
@@ -16,42 +18,98 @@ _LONGEST = 300
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
-def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:
-    """Run a worker in a fresh process and return what it printed.
+@dataclass(frozen=True)
+class Child:
+    """A worker to be run.
 
-    Args:
+    Attributes:
         what: the words that name its job in a message.
         command: its command line.
         hash_seed: its PYTHONHASHSEED.
         text: its standard input.
-        timeout: seconds after which it counts as hanging and is killed.
+    """
+
+    what: str
+    command: Sequence[str]
+    hash_seed: int
+    text: str
+
+
+def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:
+    """Run one worker; see ``run_children``."""
+    return run_children([Child(what, command, hash_seed, text)], timeout)[0]
+
+
+def run_children(children: Sequence[Child], timeout: float) -> list[str]:
+    """Run workers at once, each in a fresh process, and return what each printed.
+
+    Args:
+        children: the workers.
+        timeout: seconds after which they count as hanging.
 
     Raises:
-        WorkerError: the worker died or hung.
+        WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
-    # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
-    with subprocess.Popen(
-        command,
-        env=child_environment(hash_seed),
-        stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
-        stderr=subprocess.PIPE,
-        encoding="utf-8",
-        errors="replace",
-        start_new_session=True,
-    ) as process:
-        try:
-            stdout, stderr = process.communicate(text, timeout=timeout)
-        except subprocess.TimeoutExpired:
-            raise WorkerError(f"{what}: the worker hung: no result after {timeout:g} s") from None
-        finally:
-            # With all that it started, which the session holds together.
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-            process.wait()
-    if process.returncode:
-        raise WorkerError(f"{what}: the worker {_death(process.returncode, stderr)}")
-    return stdout
+    end = time.monotonic() + timeout
+    with contextlib.ExitStack() as stack:
+        running = []
+        for child in children:
+            own = stack.enter_context(contextlib.ExitStack())
+            running.append((child, own, *own.enter_context(_start(child))))
+        found = []
+        for child, own, process, errors in running:
+            try:
+                stdout, _ = process.communicate(timeout=max(0.0, end - time.monotonic()))
+            except subprocess.TimeoutExpired:
+                # Another one that has died meanwhile may be the reason, and is no secret.
+                for other, _, ended, said in running:
+                    _check(other, ended.poll(), said)
+                words = f"{child.what}: the worker hung: no result after {timeout:g} s"
+                raise WorkerError(words) from None
+            _check(child, process.returncode, errors)
+            found.append(stdout)
+            own.close()
+        return found
+
+
+def _check(child: Child, returncode: int | None, errors: IO[bytes]) -> None:
+    """Raise WorkerError if a worker ended with another code than 0."""
+    if returncode:
+        errors.seek(0)
+        said = errors.read().decode(errors="replace")
+        raise WorkerError(f"{child.what}: the worker {_death(returncode, said)}")
+
+
+@contextlib.contextmanager
+def _start(child: Child) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
+    """Start a worker; yield it and what it says on stderr. At the end it is killed.
+
+    Its input and its errors are files in memory, and it waits for nobody to fill or to empty them.
+    """
+    with (
+        os.fdopen(os.memfd_create("input"), "w+b") as text,
+        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
+    ):
+        text.write(child.text.encode())
+        text.seek(0)
+        # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
+        with subprocess.Popen(
+            child.command,
+            env=child_environment(child.hash_seed),
+            stdin=text,
+            stdout=subprocess.PIPE,
+            stderr=errors,
+            encoding="utf-8",
+            errors="replace",
+            start_new_session=True,
+        ) as process:
+            try:
+                yield process, errors
+            finally:
+                # With all that it started, which the session holds together.
+                with contextlib.suppress(ProcessLookupError):
+                    os.killpg(process.pid, signal.SIGKILL)
+                process.wait()
 
 
 def child_environment(hash_seed: int) -> dict[str, str]:

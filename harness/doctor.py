@@ -25,7 +25,7 @@ _TURBO = {
 # Clock sources that are read without a system call.
 _QUICK_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 _ASLR = {"0": "off", "1": "on, but not for the heap", "2": "on"}
-# One for the process that measures, one for all else.
+# For what measures, and for all else; a duet measures on two.
 _CORES_NEEDED = 2
 # An iteration takes some microseconds at least.
 _LONGEST_CLOCK_READ = 1e-6
@@ -57,7 +57,7 @@ class Finding:
 
 
 def look(
-    cpu: int | None,
+    cpus: Sequence[int],
     allowed: Sequence[int],
     clock: Clock,
     root: Path = Path("/"),
@@ -67,22 +67,22 @@ def look(
     """Return all findings, always the same ones in the same order.
 
     Args:
-        cpu: the core measured on; None for no pinning.
+        cpus: the cores measured on, at once; none for no pinning.
         allowed: the cores that this process may run on.
         clock: what the clock is like.
         root: the folder below which ``proc`` and ``sys`` are.
         which: returns the path of a program, None where it is not there.
         counts: returns whether the perf at a path counts instructions; by default it is tried.
     """
-    cores = list(allowed) if cpu is None else [cpu]
+    cores = cpus or allowed
     return [
         _allowed(root, allowed),
-        _isolated(root, cpu, allowed),
+        _isolated(root, cpus, allowed),
         _governor(root, cores),
         _turbo(root),
         _siblings(root, cores),
         _quota(root, allowed),
-        _load(root, allowed),
+        _load(root, allowed, len(cpus)),
         _aslr(root),
         _clock_source(root),
         _clock(clock),
@@ -100,7 +100,7 @@ def _allowed(root: Path, allowed: Sequence[int]) -> Finding:
     return Finding("allowed cores", found, State.GOOD)
 
 
-def _isolated(root: Path, cpu: int | None, allowed: Sequence[int]) -> Finding:
+def _isolated(root: Path, cpus: Sequence[int], allowed: Sequence[int]) -> Finding:
     name = "isolated cores"
     text = read_text(root / _CPUS / "isolated")
     if text is None:
@@ -111,15 +111,16 @@ def _isolated(root: Path, cpu: int | None, allowed: Sequence[int]) -> Finding:
     # The kernel prints a word in parentheses where there is none.
     ticks = cpu_list(read_text(root / _CPUS / "nohz_full"))
     found = f"{_words(isolated)}; without timer ticks (nohz_full): {_words(ticks)}"
-    if cpu in isolated:
+    if cpus and set(cpus) <= set(isolated):
         return Finding(name, found, State.GOOD)
     if isolated:
         # Not among the allowed ones, unless it is asked for.
         one = isolated[-1]
         advice = f"taskset -c {allowed[0]},{one} stepbench COMMAND --cpu {one}"
     else:
-        which = "N" if cpu is None else cpu
-        advice = f"boot with isolcpus={which} nohz_full={which}, then measure on that core"
+        # Not all: something has to be left for the rest of the machine.
+        which = cpus[-1] if cpus else "N"
+        advice = f"boot with isolcpus={which} nohz_full={which}, then measure with --cpu {which}"
     return Finding(name, found, State.BETTER, advice)
 
 
@@ -165,14 +166,14 @@ def _siblings(root: Path, cores: Sequence[int]) -> Finding:
     if not shared:
         return Finding(name, f"none share a core with {_words(cores)}", State.GOOD)
     found = f"{'; '.join(map(_words, shared))} share a core"
-    if len(cores) > 1:
+    others = sorted({cpu for group in shared for cpu in group if cpu not in cores})
+    if not others:
         return Finding(name, found, State.BETTER, "pin to one of them and keep the other idle")
-    others = [cpu for cpu in shared[0] if cpu not in cores]
     advice = f"keep {_words(others)} idle"
     # The first core of a machine often cannot go offline, and the last but one should not.
     switches = [f"{_CPUS}/cpu{cpu}/online" for cpu in others]
     online = cpu_list(read_text(root / _CPUS / "online"))
-    if all((root / file).exists() for file in switches) and len(online) > len(shared[0]):
+    if all((root / file).exists() for file in switches) and len(online) > len(others) + 1:
         advice += f", or echo 0 | sudo tee /{' /'.join(switches)}, and 1 when done"
     return Finding(name, found, State.BETTER, advice)
 
@@ -191,15 +192,15 @@ def _quota(root: Path, allowed: Sequence[int]) -> Finding:
     return Finding("CPU quota", words, State.BETTER, advice)
 
 
-def _load(root: Path, allowed: Sequence[int]) -> Finding:
+def _load(root: Path, allowed: Sequence[int], measured: int) -> Finding:
     text = (read_text(root / "proc/loadavg") or "").partition(" ")[0]
     try:
         load = float(text)
     except ValueError:
         return _unreadable("load", "see that nothing else runs")
     found = f"{load:.2f} over the last minute, {len(allowed)} cores allowed"
-    # A core has to be left for what measures; a single one is never all idle.
-    if load <= max(len(allowed) - 1, 0.5):
+    # Cores have to be left for what measures; a machine is never all idle.
+    if load <= max(len(allowed) - max(1, measured), 0.5):
         return Finding("load", found, State.GOOD)
     return Finding("load", found, State.BETTER, "end what else runs, or wait for it")
 

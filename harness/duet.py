@@ -5,7 +5,10 @@ of the arms in each iteration. It loads either arm twice, as modules of their ow
 in every iteration. Its effect is the mean of the median log ratios of each copy of the second arm
 to each of the first: where a copy happens to lie in memory, and what disturbs a single call, weighs
 half. Its control is what the second copies differ by from the first ones, of the same samples: that
-is as noisy as the effect, and the code is the same.
+is at least as noisy as the effect, and the code is the same.
+
+Several processes run at once, each on a core of its own. What two of them do to each other falls on
+both arms of either.
 """
 
 from __future__ import annotations
@@ -16,22 +19,35 @@ import math
 import statistics
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
+from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
-from .child import hash_seed, run_child
+from .child import Child, hash_seed, run_children
+from .machine import available_memory
 from .sources import ArmSource
-from .verdict import NOT_MEASURED, Kind, Process, Rule, Verdict, judge, settle
+from .verdict import (
+    LEAST_CPU_SHARE,
+    NOT_MEASURED,
+    Kind,
+    Process,
+    Rule,
+    Verdict,
+    judge,
+    settle,
+)
 
 # Of both arms together, in each process.
 COPIES = 4
 WARMUPS = 10
-MOST_ITERATIONS = 150
-_LEAST_ITERATIONS = 30
+# Of whole turns of four orders.
+MOST_ITERATIONS = 152
+_LEAST_ITERATIONS = 32
 # How long a process measures unless its fewest iterations take longer: starting it costs about as
 # much.
 _SECONDS_OF_PROCESS = 0.25
@@ -57,7 +73,8 @@ class Duet:
         threshold: how much slower or faster matters, as a fraction.
         seconds: time budget of a cell. A verdict needs a few processes, whatever the budget.
         seed: from which hash seeds, input seeds and orders are derived.
-        cpu: the core that workers are pinned to; None for no pinning.
+        cpus: the cores that workers are pinned to, one on each at once; none for one worker at a
+            time that is not pinned.
         provider: where the stand-ins come from.
         comparisons: how many comparisons are made together, where they are more than the cells.
         gc: whether the garbage collector runs during the measurement.
@@ -69,7 +86,7 @@ class Duet:
     threshold: float = 0.005
     seconds: float = 10.0
     seed: int = 0
-    cpu: int | None = None
+    cpus: tuple[int, ...] = ()
     provider: str = DEFAULT_PROVIDER
     comparisons: int = 1
     gc: bool = False
@@ -95,6 +112,7 @@ class CellResult:
         second: those that repeated a difference; empty where none was seen.
         failure: why a worker gave no result; None if all did.
         took: seconds that the cell took.
+        cores: for each process the core that it was pinned to; None for no pinning.
     """
 
     scenario: SteadyDecode | TraceReplay
@@ -106,6 +124,7 @@ class CellResult:
     second: list[Process] = field(default_factory=list)
     failure: str | None = None
     took: float = 0.0
+    cores: list[int | None] = field(default_factory=list)
 
 
 def compare_cell(
@@ -118,12 +137,13 @@ def compare_cell(
     """Compare the arms in one cell.
 
     Looks now and then, goes on while there is no verdict, and repeats a difference in fresh
-    processes before it is said.
+    processes before it is said. A core that turns out to be busy is not used any more, unless it is
+    the last.
 
     Args:
         duet: what is compared.
         scenario: the cell.
-        progress: called before each process with what it is for.
+        progress: called with what the processes are for that are started next.
         draw: returns what the next process says, instead of running one.
         clock: the time in seconds; by default the real one.
     """
@@ -131,32 +151,37 @@ def compare_cell(
     now = clock or time.monotonic
     began = now()
 
-    def collect(processes: list[Process], rule: Rule, wanted: Kind | None = None) -> Verdict:
+    cores: list[int | None] = [None] if draw or not duet.cpus else list(duet.cpus)
+    batches = 0
+
+    def collect(processes: list[Process], wanted: Kind | None = None) -> Verdict:
+        nonlocal cores, batches
+        look = _whole(_FIRST_LOOK, len(cores))
         # After the first run there has to be time for the shortest second one.
-        reserve = _FIRST_LOOK if wanted is None else 0
-        look = _FIRST_LOOK
+        reserve = look if wanted is None else 0
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
-            processes.append(draw() if draw else _run_process(duet, scenario, result))
+            ran = [draw()] if draw else _run_processes(duet, scenario, cores, result)
+            processes += ran
+            batches += 1
+            cores = _free(cores, ran)
             if len(processes) < look:
                 continue
-            verdict = judge(processes, rule)
+            verdict = judge(processes, duet.rule)
             is_clear = (
                 verdict.kind != Kind.INCONCLUSIVE if wanted is None else verdict.kind == wanted
             )
-            look = _next_look(look)
-            done = len(result.first) + len(result.second)
-            needed = done + look - len(processes) + reserve
-            is_over = (now() - began) / done * needed > duet.seconds
+            look = _next_look(len(processes), len(cores))
+            # However many run at once, they take as long.
+            needed = batches + (look - len(processes) + reserve) / len(cores)
+            is_over = (now() - began) / batches * needed > duet.seconds
             if is_clear or is_over or look > _MOST_PROCESSES:
                 return verdict
 
     try:
-        result.verdict = collect(result.first, duet.rule)
+        result.verdict = collect(result.first)
         if result.verdict.is_difference:
-            # One cell is asked once more: there are no others to make up for.
-            once_more = Rule(duet.threshold)
-            again = collect(result.second, once_more, result.verdict.kind)
+            again = collect(result.second, result.verdict.kind)
             result.verdict = settle(result.verdict, again)
     except WorkerError as error:
         result.failure = str(error)
@@ -165,34 +190,89 @@ def compare_cell(
     return result
 
 
+def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
+    """Raise InputError unless the memory is there for all copies on so many cores at once."""
+    # Their kept tokens are the most of it.
+    memory = available_memory() // (COPIES * max(1, cpus))
+    for scenario in scenarios:
+        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory)
+
+
 def processes_within(seconds: float, each: float) -> int:
-    """Return how many processes the first run of a cell has that stays without a verdict.
+    """Return about how many processes the first run of a cell has that stays without a verdict.
 
     Args:
         seconds: the cell's time.
-        each: what a process takes, in seconds.
+        each: what a process takes, in seconds: where several run at once, their share of it.
     """
     count = _FIRST_LOOK
-    while (look := _next_look(count)) <= _MOST_PROCESSES:
-        if (look + _FIRST_LOOK) * each > seconds:
-            break
-        count = look
+    for look in looks():
+        if (look + _FIRST_LOOK) * each <= seconds:
+            count = look
     return count
 
 
-def _next_look(look: int) -> int:
+def looks(at_once: int = 1) -> Iterator[int]:
+    """Yield after how many processes a run without a verdict is looked at.
+
+    Args:
+        at_once: how many processes run at once.
+    """
+    look = _whole(_FIRST_LOOK, at_once)
+    while look <= _MOST_PROCESSES:
+        yield look
+        look = _next_look(look, at_once)
+
+
+def _next_look(look: int, at_once: int) -> int:
     """Return after how many processes a verdict is looked for again: ever more seldom."""
-    return look + max(2, look // 8)
+    return look + _whole(max(2, look // 8), at_once)
 
 
-def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellResult) -> Process:
-    """Run the cell's next process, keep its samples, and return what it says."""
-    number = len(result.samples)
+def _whole(count: int, at_once: int) -> int:
+    """Return a number of processes that is at least ``count`` and keeps all cores busy."""
+    return -(-count // at_once) * at_once
+
+
+def _free(cores: list[int | None], processes: Sequence[Process]) -> list[int | None]:
+    """Return the cores that these processes, one on each, had for themselves.
+
+    If none had, the one that was shared least.
+    """
+    shares = [process.cpu_share for process in processes]
+    least = min(LEAST_CPU_SHARE, max(shares))
+    return [core for core, share in zip(cores, shares, strict=True) if share >= least]
+
+
+def _run_processes(
+    duet: Duet,
+    scenario: SteadyDecode | TraceReplay,
+    cores: Sequence[int | None],
+    result: CellResult,
+) -> list[Process]:
+    """Run the cell's next processes, one on each core, keep their samples; return what they say."""
+    numbers = itertools.count(len(result.samples))
+    children = [_child(duet, scenario, next(numbers), core) for core in cores]
+    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
+    texts = run_children(children, _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens)
+    read = [_read(child.what, text) for child, text in zip(children, texts, strict=True)]
+    for core, (_, found) in zip(cores, read, strict=True):
+        result.samples.append(found["seconds"])
+        result.imports.append(found["imports"])
+        result.orders.append(found["orders"])
+        result.cores.append(core)
+    return [process for process, _ in read]
+
+
+def _child(
+    duet: Duet, scenario: SteadyDecode | TraceReplay, number: int, core: int | None
+) -> Child:
+    """Return the worker that is a cell's process of this number."""
     job = {
         "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
         "scenario": scenario.to_dict(),
         "seed": f"{duet.seed}-{scenario.name}-{number}",
-        "cpu": duet.cpu,
+        "cpu": core,
         "provider": duet.provider,
         "warmups": WARMUPS,
         "least": _LEAST_ITERATIONS,
@@ -200,22 +280,24 @@ def _run_process(duet: Duet, scenario: SteadyDecode | TraceReplay, result: CellR
         "seconds": _SECONDS_OF_PROCESS,
         "gc": duet.gc,
     }
-    what = f"cell {scenario.name}, process {number + 1}"
-    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
-    timeout = _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
     command = [sys.executable, "-P", "-m", "harness.duet_worker"]
-    text = run_child(what, command, hash_seed(duet.seed, number), json.dumps(job), timeout)
+    what = f"cell {scenario.name}, process {number + 1}"
+    return Child(what, command, hash_seed(duet.seed, number), json.dumps(job))
+
+
+def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
+    """Return what a process says, and all that it returned.
+
+    Raises:
+        WorkerError: that is no result.
+    """
     try:
         found = json.loads(text)
         process = summarise(found["seconds"], found["cpu_share"])
-        imports, orders = found["imports"], found["orders"]
-        _check_orders(imports, orders)
+        _check_orders(found["imports"], found["orders"])
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise WorkerError(f"{what}: the worker returned no result: {error}") from None
-    result.samples.append(found["seconds"])
-    result.imports.append(imports)
-    result.orders.append(orders)
-    return process
+    return process, found
 
 
 def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
@@ -243,7 +325,7 @@ def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
         statistics.fmean(
             _log_ratio(*pair) for pair in itertools.product((b, b_again), (a, a_again))
         ),
-        statistics.fmean((_log_ratio(a_again, a), _log_ratio(b_again, b))),
+        (_log_ratio(a_again, a), _log_ratio(b_again, b)),
         cpu_share,
         (statistics.median(a + a_again), statistics.median(b + b_again)),
     )

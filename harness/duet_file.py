@@ -19,7 +19,7 @@ from .statistics import Estimate
 from .verdict import Kind, Process, Verdict
 
 DUET = "stepbench_duet_format"
-FORMAT = 3
+FORMAT = 4
 
 
 @dataclass(frozen=True)
@@ -62,7 +62,7 @@ def write_duet(
         "comparisons": duet.rule.comparisons,
         "seconds": duet.seconds,
         "seed": duet.seed,
-        "cpu": duet.cpu,
+        "cpus": list(duet.cpus),
         "provider": duet.provider,
         "gc": duet.gc,
         "scenarios": [scenario.to_dict() for scenario in duet.scenarios],
@@ -88,6 +88,8 @@ def cell_document(result: CellResult) -> dict[str, Any]:
         "second_run": [asdict(process) for process in result.second],
         # [process][first arm, second arm, the second copy of either][iteration], in seconds.
         "samples": result.samples,
+        # The core that each process was pinned to, if to any.
+        "cores": result.cores,
         # Copies by their index, in the order in which they were imported and ran:
         # [process][place] and [process][iteration][place].
         "imports": result.imports,
@@ -108,7 +110,6 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
         metadata = document["metadata"]
         text(metadata["where"])
         text(metadata["command"])
-        cpu = document["cpu"]
         duet = Duet(
             arm_source(document["a"]),
             arm_source(document["b"]),
@@ -116,7 +117,7 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
             threshold=number(document["threshold"]),
             seconds=number(document["seconds"]),
             seed=whole(document["seed"]),
-            cpu=None if cpu is None else whole(cpu),
+            cpus=tuple(map(whole, document["cpus"])),
             provider=text(document["provider"]),
             comparisons=whole(document["comparisons"]),
             gc=bool(document["gc"]),
@@ -133,6 +134,8 @@ def _cell(record: Mapping[str, Any]) -> CellResult:
     samples = record["samples"]
     if any(len(process) != COPIES for process in samples):
         raise ValueError("a process without the samples of all copies")
+    if {len(record[name]) for name in ("imports", "orders", "cores")} != {len(samples)}:
+        raise ValueError("not as many orders and cores as processes")
     return CellResult(
         from_dict(record["scenario"]),
         _verdict(record["verdict"]),
@@ -143,6 +146,7 @@ def _cell(record: Mapping[str, Any]) -> CellResult:
         list(map(_process, record["second_run"])),
         None if record["failure"] is None else text(record["failure"]),
         number(record["took"]),
+        [None if core is None else whole(core) for core in record["cores"]],
     )
 
 
@@ -162,6 +166,7 @@ _ESTIMATE = ("value", "low", "high")
 
 def _process(record: Mapping[str, Any]) -> Process:
     a, b = map(number, record["seconds"])
+    control_a, control_b = map(number, record["controls"])
     return Process(
-        number(record["effect"]), number(record["control"]), number(record["cpu_share"]), (a, b)
+        number(record["effect"]), (control_a, control_b), number(record["cpu_share"]), (a, b)
     )

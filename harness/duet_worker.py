@@ -29,8 +29,7 @@ def main() -> None:
         # Before the workload is built, so that its memory is this core's own.
         os.sched_setaffinity(0, {job["cpu"]})
     rng = random.Random(f"order {job['seed']}")
-    imports = list(range(len(job["sources"])))
-    rng.shuffle(imports)
+    imports = mirrored_order(len(job["sources"]) // 2, rng)
     arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)
     iterations = job["warmups"] + job["most"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
@@ -46,12 +45,13 @@ def main() -> None:
     clock = time.perf_counter
     began, began_cpu = clock(), time.process_time()
     for iteration in range(iterations):
-        if len(seconds[0]) >= job["least"] and clock() - began > job["seconds"]:
-            break
+        if not turns or iteration == job["warmups"]:
+            # Only whole turns are measured, since only they are balanced.
+            if len(seconds[0]) >= job["least"] and clock() - began > job["seconds"]:
+                break
+            turns = balanced_orders(len(builds), rng)
         workload.advance()
         batch, requests, manager = workload.batch, workload.async_requests, workload.manager
-        if not turns:
-            turns = balanced_orders(len(builds), rng)
         order = turns.pop()
         for index in order:
             build = builds[index]
@@ -69,6 +69,19 @@ def main() -> None:
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
+
+
+def mirrored_order(arms: int, rng: random.Random) -> list[int]:
+    """Return an order of two copies of so many arms whose second half mirrors the first.
+
+    First copies are ``0 ... arms - 1``, second ones follow. If each place is worth the same more
+    than the one before it, that falls on all arms alike. Which arm lies outermost is random, and
+    which of its copies comes first.
+    """
+    order = rng.sample(range(arms), arms)
+    first = {arm: arm + arms * rng.randrange(2) for arm in order}
+    second = {arm: (copy + arms) % (2 * arms) for arm, copy in first.items()}
+    return [*(first[arm] for arm in order), *(second[arm] for arm in reversed(order))]
 
 
 def balanced_orders(count: int, rng: random.Random) -> list[list[int]]:

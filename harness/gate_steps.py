@@ -43,7 +43,7 @@ def run_gate(
     config: GateConfig,
     *,
     file: Path | None = None,
-    cpu: int | None,
+    cpus: tuple[int, ...],
     jobs: int,
     limit: float | None,
     describe: Callable[[Verification], str],
@@ -56,7 +56,7 @@ def run_gate(
     Args:
         config: what to check.
         file: where that is configured, to be held against the base; None leaves that out.
-        cpu: the core to time on; None for no pinning.
+        cpus: the cores to time on; none for no pinning.
         jobs: processes for what is not timed.
         limit: seconds without any result after which one of them counts as hanging. With it all of
             the arms' code runs in processes of its own; None for no limit.
@@ -105,11 +105,11 @@ def run_gate(
     yield growing(config, works)
     yield from shared_code(config)
     changed = [arm for arm in config.arms if is_changed(config, arm)]
-    with keep_off(cpu):
+    with keep_off(*cpus):
         for arm in config.arms:
             if arm in changed:
                 comparisons = len(changed) * len(config.cells)
-                yield from timing(config, arm, comparisons, cpu, limit, progress)
+                yield from timing(config, arm, comparisons, cpus, limit, progress)
             else:
                 words = f"its code is that of {config.base}: not timed"
                 yield Step(f"time of {arm}", Outcome.PASSED, words)
@@ -234,7 +234,7 @@ def timing(
     config: GateConfig,
     arm: str,
     comparisons: int,
-    cpu: int | None,
+    cpus: tuple[int, ...],
     limit: float | None,
     progress: Callable[[str], None],
 ) -> Iterator[Step]:
@@ -244,7 +244,7 @@ def timing(
         config: what to check.
         arm: the arm.
         comparisons: how many cells of how many arms are timed together.
-        cpu: the core to time on; None for no pinning.
+        cpus: the cores to time on; none for no pinning.
         limit: seconds that playing to them may take, in another process; None for no limit.
         progress: called with what is being done.
     """
@@ -271,7 +271,7 @@ def timing(
         scenarios,
         config.threshold,
         config.seconds,
-        cpu=cpu,
+        cpus=cpus,
         comparisons=comparisons,
     )
     for scenario in scenarios:

@@ -14,7 +14,8 @@ import psutil
 from scenarios.errors import InputError
 from scenarios.scenario import is_number
 
-from .system_files import control_groups, read_text
+from .cpu_quota import quotas
+from .system_files import control_groups, cpu_list, read_text
 
 # Limit, use and statistics of a control group's memory, by version; and what of it can be freed.
 _MEMORY_FILES = {
@@ -53,18 +54,46 @@ def choose_cpu(text: str | None) -> int | None:
     return int(text)
 
 
-@contextlib.contextmanager
-def lock_cpu(cpu: int | None) -> Iterator[None]:
-    """Keep other measurements on this machine off a core; None locks nothing.
+def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
+    """Return the cores to pin to, one process on each at once; none for no pinning.
+
+    Args:
+        text: core numbers with commas between them, ``none``, or None for the default: the last
+            allowed core and the last other one that is no hyper-thread of it, or that core alone
+            where there is none or where a CPU quota is below two cores.
+        root: the folder below which ``proc`` and ``sys`` are.
 
     Raises:
-        InputError: another measurement has the core.
+        InputError: the text is neither, or a core is not allowed here; lists those that are.
     """
-    if cpu is None:
-        yield
-        return
-    busy = f"core {cpu} is being measured on by another run: wait for it, or take another --cpu"
-    with _lock(f"cpu-{cpu}", busy):
+    if text is not None:
+        cpus = [choose_cpu(part) for part in text.split(",")]
+        if len(set(cpus)) < len(cpus) or (None in cpus and len(cpus) > 1):
+            raise InputError(f"--cpu takes different core numbers or 'none', not {text!r}")
+        return tuple(cpu for cpu in cpus if cpu is not None)
+    *others, last = allowed_cpus()
+    siblings = root / f"sys/devices/system/cpu/cpu{last}/topology/thread_siblings_list"
+    others = [cpu for cpu in others if cpu not in cpu_list(read_text(siblings))]
+    if any(quota is not None and quota < 2 for quota in quotas(root)):
+        others = []
+    return (*others[-1:], last)
+
+
+@contextlib.contextmanager
+def lock_cpu(*cpus: int | None) -> Iterator[None]:
+    """Keep other measurements on this machine off cores; None locks nothing.
+
+    Raises:
+        InputError: another measurement has one of the cores.
+    """
+    with contextlib.ExitStack() as stack:
+        for cpu in cpus:
+            if cpu is not None:
+                busy = (
+                    f"core {cpu} is being measured on by another run: wait for it, or take another "
+                    "--cpu"
+                )
+                stack.enter_context(_lock(f"cpu-{cpu}", busy))
         yield
 
 
@@ -119,11 +148,11 @@ def available_memory() -> int:
 
 
 @contextlib.contextmanager
-def keep_off(cpu: int | None) -> Iterator[None]:
+def keep_off(*cpus: int | None) -> Iterator[None]:
     """Move this process to the other allowed cores meanwhile, if there are any."""
     before = os.sched_getaffinity(0)
-    if before - {cpu}:
-        os.sched_setaffinity(0, before - {cpu})
+    if before - {*cpus}:
+        os.sched_setaffinity(0, before - {*cpus})
     try:
         yield
     finally:

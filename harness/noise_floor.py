@@ -7,7 +7,6 @@ from __future__ import annotations
 
 import itertools
 import math
-import statistics
 import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -16,7 +15,7 @@ from scenarios.scenario import SteadyDecode
 
 from .duet import CellResult, Duet, compare_cell, processes_within
 from .sources import find_source
-from .statistics import student_t
+from .statistics import degrees_of, student_t, trimmed_mean
 from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
 
 ARM = "incremental"
@@ -30,9 +29,10 @@ class Noise:
 
     Attributes:
         processes: how many there were.
-        effect: standard deviation of their log ratios of the second arm to the first.
+        effect: how much their log ratios of the second arm to the first differ: the standard error
+            of the trimmed mean, times the root of their number.
         control: the same of the second copies to the first.
-        seconds: what a process took, with its start.
+        seconds: what a process took, with its start: its share where several ran at once.
         verdict: what a duet says of all of them; on a quiet machine, no difference.
     """
 
@@ -49,7 +49,7 @@ class Noise:
 
 
 def run_against_itself(
-    cpu: int | None,
+    cpus: tuple[int, ...],
     provider: str,
     progress: Callable[[str], None] = lambda _what: None,
     seconds: float = SECONDS,
@@ -57,15 +57,15 @@ def run_against_itself(
     """Yield one duet of the arm against itself after the other, until the time is about over.
 
     Args:
-        cpu: the core to pin to; None for no pinning.
+        cpus: the cores to pin to, with a process on each at once; none for no pinning.
         provider: where the stand-ins come from.
-        progress: called before each process with what it is for.
+        progress: called with what the processes are for that are started next.
         seconds: how long.
     """
     source = find_source(ARM)
     left = seconds
     for seed in itertools.count():
-        duet = Duet(source, source, (CELL,), seconds=left, seed=seed, cpu=cpu, provider=provider)
+        duet = Duet(source, source, (CELL,), seconds=left, seed=seed, cpus=cpus, provider=provider)
         began = time.monotonic()
         result = compare_cell(duet, CELL, progress)
         took = time.monotonic() - began
@@ -85,10 +85,13 @@ def noise_of(results: Sequence[CellResult]) -> Noise | None:
         processes += result.first + result.second
     if len(processes) < 2:
         return None
+    effect = trimmed_mean([process.effect for process in processes])
+    control = trimmed_mean([process.control for process in processes])
+    root = math.sqrt(len(processes))
     return Noise(
         len(processes),
-        statistics.stdev(process.effect for process in processes),
-        statistics.stdev(process.control for process in processes),
+        effect.error * root,
+        control.error * root,
         sum(result.took for result in results) / len(processes),
         judge(processes, Rule()),
     )
@@ -101,7 +104,7 @@ def processes_of_a_run(seconds: float, each: float) -> int:
 
     Args:
         seconds: the time of a cell.
-        each: what a process takes, in seconds.
+        each: what a process takes, in seconds: where several run at once, their share of it.
     """
     # The first run leaves time for the shortest second one: more than both there is no time for.
     return (processes_within(seconds, each) + processes_within(0.0, each)) // 2
@@ -111,17 +114,18 @@ def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) 
     """Return about the smallest slowdown, as a fraction, that a duet finds in 99 of 100 runs.
 
     As ``harness.verdict.judge`` has it for the processes that it saw, here for any number of them
-    with the same noise: with s and c the standard deviations of effect and control over n
-    processes, and t Student's quantile for an interval of 95 %, the log ratio
+    with the same noise: with s and c the noise of effect and control, n processes, and Student's
+    quantiles of a trimmed mean, t for an interval of 95 % and u for that of a difference, the log
+    ratio
 
-        max(log(1 + threshold), t c / sqrt(n)) + (t + 2.326) s / sqrt(n)
+        max(log(1 + threshold), t c / sqrt(n)) + (u + 2.326) s / sqrt(n)
 
     Args:
         noise: what was seen.
         processes: their number in the run in question, at least two.
         threshold: from which slowdown on it matters, as a fraction.
     """
-    t = student_t(processes - 1) / math.sqrt(processes)
-    limit = max(math.log1p(threshold), t * noise.control)
-    rest = (t + POWER_QUANTILE / math.sqrt(processes)) * noise.effect
-    return math.expm1(limit + rest)
+    degrees, root = degrees_of(processes), math.sqrt(processes)
+    limit = max(math.log1p(threshold), student_t(degrees) * noise.control / root)
+    sure = student_t(degrees, Rule(threshold).confidence)
+    return math.expm1(limit + (sure + POWER_QUANTILE) * noise.effect / root)

@@ -1,6 +1,7 @@
 """Statistics as pure functions. Times are in seconds; intervals have a confidence of 95 %."""
 
 import math
+import statistics
 from collections.abc import Sequence
 from dataclasses import dataclass
 from itertools import pairwise
@@ -50,6 +51,50 @@ def student_t(degrees: int, confidence: float = 0.95) -> float:
         middle = (low + high) / 2
         low, high = (middle, high) if _within(middle, degrees) < confidence else (low, middle)
     return math.tan(low) * math.sqrt(degrees)
+
+
+@dataclass(frozen=True)
+class Mean:
+    """A mean of values of which some may lie far off.
+
+    Attributes:
+        value: the mean.
+        error: its standard error.
+        degrees: degrees of freedom of Student's t for an interval around it.
+    """
+
+    value: float
+    error: float
+    degrees: int
+
+
+def trimmed_mean(values: Sequence[float]) -> Mean:
+    """Return the mean of the values without at most a fifth of them at either end.
+
+    What a few of them are off by weighs little. The error is that of Yuen ("The two-sample trimmed
+    t for unequal population variances", Biometrika 61, 1974): from the deviation of the values with
+    those at the ends moved to the outermost that are left. Of fewer than five values all count.
+
+    Raises:
+        ValueError: there are fewer than two values.
+    """
+    if len(values) < 2:
+        raise ValueError("one value has no deviation")
+    count = len(values)
+    cut = _cut(count)
+    left = sorted(values)[cut : count - cut]
+    moved = [left[0]] * cut + left + [left[-1]] * cut
+    error = statistics.stdev(moved) * math.sqrt((count - 1) / (len(left) * (len(left) - 1)))
+    return Mean(statistics.fmean(left), error, degrees_of(count))
+
+
+def degrees_of(count: int) -> int:
+    """Return the degrees of freedom that a trimmed mean of so many values has."""
+    return count - 2 * _cut(count) - 1
+
+
+def _cut(count: int) -> int:
+    return count // 5
 
 
 def _within(angle: float, degrees: int) -> float:

@@ -12,11 +12,14 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from enum import StrEnum
 
-from .statistics import Estimate, student_t
+from .statistics import Estimate, student_t, trimmed_mean
 
 # A process that got less of its core than this shared it with something else.
-_LEAST_CPU_SHARE = 0.9
+LEAST_CPU_SHARE = 0.9
 _CONFIDENCE = 0.95
+# How much more often a run errs that is looked at again and again than an interval does that is
+# looked at once. ``python benchmarks/looks.py`` simulates it.
+_LOOKS = 10
 # That there is no difference is looked for again and again, and not repeated: so be surer of it.
 _EQUIVALENCE_CONFIDENCE = 0.99
 # Normal quantile of 0.99: how sure the smallest detectable effect is found.
@@ -38,15 +41,20 @@ class Process:
 
     Attributes:
         effect: log ratio of the second arm to the first.
-        control: log ratio of second copies of both arms to the first copies.
+        controls: log ratio of the second copy of either arm to its first.
         cpu_share: CPU time over wall time while it measured, at most about 1.
         seconds: median time of an iteration of either arm, in seconds.
     """
 
     effect: float
-    control: float
+    controls: tuple[float, float]
     cpu_share: float
     seconds: tuple[float, float]
+
+    @property
+    def control(self) -> float:
+        """Log ratio of second copies to first ones, at least as noisy as the effect."""
+        return statistics.fmean(self.controls)
 
 
 @dataclass(frozen=True)
@@ -56,11 +64,22 @@ class Rule:
     Attributes:
         threshold: how much slower or faster matters, as a fraction: 0.005 is half a per cent.
         comparisons: how many comparisons are made together. Each is one more chance of a false
-            alarm, so a difference has to be clear at a confidence of 1 - 0.05 / comparisons.
+            alarm.
     """
 
     threshold: float = 0.005
     comparisons: int = 1
+
+    @property
+    def confidence(self) -> float:
+        """How sure each of two runs has to be of a difference.
+
+        Of arms that differ by just the threshold, in all comparisons together, one may be called
+        different with a chance of 2.5 %. The two runs of a cell share no process, and it takes both
+        to err: if each does so with a chance of p, over all its looks, that is comparisons * p^2.
+        """
+        p = math.sqrt((1 - _CONFIDENCE) / 2 / self.comparisons)
+        return 1 - 2 * p / _LOOKS
 
 
 @dataclass(frozen=True)
@@ -97,17 +116,16 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
     """Return the verdict on processes that are at least two."""
     if len(processes) < 2:
         return Verdict(Kind.INCONCLUSIVE, "fewer than two processes finished")
-    effects = [process.effect for process in processes]
-    middle, error = _mean_and_error(effects)
-    control, control_error = _mean_and_error([process.control for process in processes])
-    degrees = len(processes) - 1
+    effect = trimmed_mean([process.effect for process in processes])
+    control = trimmed_mean([process.control for process in processes])
+    middle, error, degrees = effect.value, effect.error, effect.degrees
     half = student_t(degrees, _CONFIDENCE) * error
-    sure = student_t(degrees, 1 - (1 - _CONFIDENCE) / rule.comparisons) * error
-    floor = abs(control) + student_t(degrees, _CONFIDENCE) * control_error
+    sure = student_t(degrees, rule.confidence) * error
+    floor = abs(control.value) + student_t(degrees, _CONFIDENCE) * control.error
     threshold = math.log1p(rule.threshold)
     limit = max(threshold, floor)
 
-    kind, reason = Kind.INCONCLUSIVE, _doubt(processes, control, threshold)
+    kind, reason = Kind.INCONCLUSIVE, _doubt(processes, threshold)
     if not reason:
         if middle - sure > limit:
             kind = Kind.SLOWER
@@ -140,7 +158,7 @@ def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) 
     if effect - sure <= threshold:
         return (
             f"beyond the threshold of {rule.threshold:.2%}, but not as surely as "
-            f"{rule.comparisons} comparisons together ask for"
+            f"{rule.confidence:.1%}"
         )
     return (
         f"the control reaches as far: two copies of the same code differ by {math.expm1(floor):.2%}"
@@ -173,11 +191,14 @@ def overall(kinds: Iterable[Kind]) -> Kind:
     return Kind.INCONCLUSIVE
 
 
-def _doubt(processes: Sequence[Process], control: float, threshold: float) -> str:
+def _doubt(processes: Sequence[Process], threshold: float) -> str:
     """Return why no verdict can be given, whatever the effect; empty if one can."""
     share = statistics.median(process.cpu_share for process in processes)
-    if share < _LEAST_CPU_SHARE:
+    if share < LEAST_CPU_SHARE:
         return f"busy core: the measuring processes got {share:.0%} of it"
+    # Of either arm: what the copies of one are off by can cancel what those of the other are.
+    controls = zip(*(process.controls for process in processes), strict=True)
+    control = max((trimmed_mean(each).value for each in controls), key=abs)
     if abs(control) > threshold:
         return f"the control: two copies of the same code differ by {abs(math.expm1(control)):.2%}"
     drift = _drift([process.effect for process in processes])

@@ -50,7 +50,8 @@ def write_doctor(
 def _noise(noise: Noise) -> list[str]:
     found = (
         f"`{ARM}` against itself in cell {CELL.name}: {counted(noise.processes, 'process')}, "
-        f"{noise.seconds:.2f} s each, whose ratios have a standard deviation of {noise.effect:.2%}."
+        f"{noise.seconds:.2f} s each, whose ratios vary by {noise.effect:.2%} (a standard "
+        "deviation on which the outermost fifths weigh little)."
     )
     smallest = " and ".join(f"{share:.2%} in {seconds} s" for seconds, _, share in _smallest(noise))
     if noise.is_too_much:

@@ -53,6 +53,13 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
         for result in results
         if result.verdict.reason
     ]
+    parts += [
+        f"{result.scenario.name}: core {core} was busy, and left out after "
+        f"{counted(result.cores.count(core), 'process')}."
+        for result in results
+        for core in duet.cpus
+        if core in result.cores and core not in result.cores[-len(duet.cpus) :]
+    ]
     if any(_is_far(result) for result in results):
         parts.append(
             "Arms that are far apart leave each other's caches in different states, which biases "
@@ -151,18 +158,22 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
             "noise, more time for a cell (--seconds) against an interval that is too wide. "
         )
     took = max((result.took for result in results), default=0.0)
+    at_once = f", {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
     return (
         "Both arms, and a second copy of each as a control, ran side by side on the "
-        "same workload in each of the processes, in random order: "
+        f"same workload in each of the processes{at_once}, in random order: "
         f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
         f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
-        "of each copy of the one to each of the other, and their mean; intervals are over "
-        "processes. Slower or "
-        f"faster means: wholly beyond {duet.threshold:.2%} and beyond the control, at 95 %"
-        f"{_together(duet.rule.comparisons)}, and again in fresh processes, whose figures are then "
-        "shown. No difference means: wholly within it, at 99 %. A cell ends when that is clear, "
-        "and the intervals are those of that moment. Detectable is about the smallest slowdown "
-        "that as many processes would find, if the noise stays as it was. The "
+        "of each copy of the one to each of the other, and their mean; ratios and intervals are "
+        "over processes, of the mean without up to a fifth at either end. Slower or faster means: "
+        f"wholly beyond {duet.threshold:.2%} and beyond the control, in two runs of fresh "
+        f"processes, of which the second one's figures are shown. Each has to be clear at "
+        f"{duet.rule.confidence:.1%}: then, although it is looked for again and again, arms that "
+        f"differ by just the threshold are called different{_together(duet.rule.comparisons)} with "
+        "a chance of about 2.5 %. No difference means: wholly within the threshold, at 99 % in a "
+        "look. A cell ends when that is clear, and the intervals are those of that moment. "
+        "Detectable is about the smallest slowdown that as many processes in each of two runs "
+        "would find, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
         "their caches. Ratio is the time of the one named second over that of the first. "
         "Control is how far the interval of the second copies against the first reaches from 1. "
@@ -172,7 +183,7 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
 
 
 def _together(comparisons: int) -> str:
-    return f" in all {comparisons} comparisons together" if comparisons > 1 else ""
+    return f" in any of {comparisons} comparisons" if comparisons > 1 else ""
 
 
 def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:

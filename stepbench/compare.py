@@ -11,11 +11,11 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.duet import COPIES, MOST_ITERATIONS, WARMUPS, CellResult, Duet, compare_cell
+from harness.duet import CellResult, Duet, check_memory, compare_cell
 from harness.duet_file import write_duet
 from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
 from harness.loading import ArmOfSource
-from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
+from harness.machine import choose_cpus, keep_off, lock_cpu, lock_file
 from harness.plan import check_distinct
 from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
@@ -23,7 +23,6 @@ from harness.sources import find_source
 from harness.verdict import Kind, overall
 from harness.verification import Contest, play_briefly
 from scenarios.errors import InputError
-from scenarios.workload import check_feasible
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .foreign import find_sources, origins, runnable
@@ -31,6 +30,7 @@ from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
+    cpus_option,
     format_options,
     provider_option,
     selected_scenarios,
@@ -56,7 +56,7 @@ from .verified import are_refused, verified_words
     help="Time budget of a cell.",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpus_option
 @provider_option
 @click.option(
     "--gc",
@@ -140,14 +140,11 @@ def command(
         threshold=_fraction(threshold),
         seconds=seconds,
         seed=seed,
-        cpu=None if instructions else choose_cpu(cpu),
+        cpus=() if instructions else choose_cpus(cpu),
         provider=provider,
         gc=gc == "on",
     )
-    memory = available_memory()
-    for scenario in scenarios:
-        # All copies at once: their kept tokens are the most of it.
-        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory // COPIES)
+    check_memory(scenarios, len(duet.cpus), seed)
     verification = None
     if not no_verify:
         contest = Contest({b: second}, a, first, provider)
@@ -158,7 +155,7 @@ def command(
     if are_refused(verification, chosen, named):
         return FOUND
     words = verified_words(verification, named)
-    metadata = described_run(duet.cpu, duet.provider, *words)
+    metadata = described_run(duet.cpus, duet.provider, *words)
     if valgrind is not None:
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
@@ -195,8 +192,8 @@ def _measure(
     is_kept = True
     try:
         with (
-            lock_cpu(duet.cpu),
-            keep_off(duet.cpu),
+            lock_cpu(*duet.cpus),
+            keep_off(*duet.cpus),
             CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress,
         ):
             for scenario in duet.scenarios:

@@ -9,20 +9,20 @@ import click
 
 from harness.clock import measure_clock
 from harness.doctor import look
-from harness.machine import allowed_cpus, choose_cpu, keep_off, lock_cpu
+from harness.machine import allowed_cpus, choose_cpus, keep_off, lock_cpu
 from harness.noise_floor import SECONDS, noise_of, run_against_itself
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
 from .messages import say, unread_is_fine
 from .metadata import described_run
-from .options import chosen_format, format_options, provider_option
+from .options import chosen_format, cpus_option, format_options, provider_option
 
 if TYPE_CHECKING:
     from harness.duet import CellResult
 
 
 @click.command()
-@click.option("--cpu", metavar="N", help="Core to look at, or none.  [default: the last allowed]")
+@cpus_option
 @click.option("--no-run", is_flag=True, help="Look only: leave out the run against itself.")
 @provider_option
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -51,17 +51,17 @@ def command(
       stepbench doctor --cpu 1 --no-run --json
     """
     chosen = chosen_format(style, as_json)
-    core = choose_cpu(cpu)
-    # Before this process keeps off the core that is measured on.
-    findings = look(core, allowed_cpus(), measure_clock())
+    cores = choose_cpus(cpu)
+    # Before this process keeps off the cores that are measured on.
+    findings = look(cores, allowed_cpus(), measure_clock())
     results: list[CellResult] = []
-    code = 0 if no_run else _run(core, provider, results, quiet=quiet)
+    code = 0 if no_run else _run(cores, provider, results, quiet=quiet)
     noise = noise_of(results)
 
     # pandas, which the reports import, takes a quarter of a second.
     from reports.doctor import write_doctor
 
-    where = described_run(core, provider)
+    where = described_run(cores, provider)
     words = f"{where['where']} Repeat with `{where['command']}`."
     with unread_is_fine():
         write_doctor(findings, noise, words, chosen, sys.stdout)
@@ -70,13 +70,13 @@ def command(
     return code
 
 
-def _run(core: int | None, provider: str, results: list[CellResult], *, quiet: bool) -> int:
+def _run(cores: tuple[int, ...], provider: str, results: list[CellResult], *, quiet: bool) -> int:
     """Run an arm against itself into ``results``; return the exit code."""
     if not quiet:
         say(f"running an arm against itself, about {SECONDS:.0f} s")
     try:
-        with lock_cpu(core), keep_off(core):
-            for result in run_against_itself(core, provider):
+        with lock_cpu(*cores), keep_off(*cores):
+            for result in run_against_itself(cores, provider):
                 results.append(result)
                 if result.failure is not None:
                     say(result.failure)

@@ -9,10 +9,11 @@ from pathlib import Path
 import click
 
 from harness.counting import iterations_of
+from harness.duet import check_memory
 from harness.files import write_atomically
 from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
-from harness.machine import available_memory, choose_cpu, lock_cpu
+from harness.machine import available_memory, choose_cpus, lock_cpu
 from harness.results import check_writable
 from harness.revision import git
 from reports.equivalence import render_text
@@ -24,7 +25,7 @@ from stubs.providers import DEFAULT_PROVIDER
 from .cli import INTERRUPTED
 from .messages import say, unread_is_fine
 from .metadata import described_run
-from .options import jobs_option
+from .options import cpus_option, jobs_option
 
 # Seconds without any result after which a process of arms counts as hanging: far more than the
 # largest cell takes.
@@ -42,7 +43,7 @@ _LIMIT = 120.0
     type=click.Path(path_type=Path),
     help="TOML file.  [default: stepbench.toml, else pyproject.toml]",
 )
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpus_option
 @jobs_option
 @click.option(
     "-o", "--output", type=click.Path(path_type=Path), help="Write the JSON there as well."
@@ -80,12 +81,15 @@ def command(
     settings = load_config(config)
     if base is not None:
         settings = replace(settings, base=base)
-    core = choose_cpu(cpu)
+    cores = choose_cpus(cpu)
     if output is not None:
         check_writable(output, force=True)
     memory = available_memory() // jobs
-    for scenario in find_scenarios(settings.scenario):
+    scenarios = find_scenarios(settings.scenario)
+    for scenario in scenarios:
         check_feasible(scenario, iterations_of(scenario) + 1, "0", memory)
+    timed = [scenario for scenario in scenarios if scenario.name in settings.cells]
+    check_memory(timed, len(cores), 0)
     steps: list[Step] = []
 
     def progress(what: str) -> None:
@@ -96,11 +100,11 @@ def command(
         return f"```\n{render_text(found)}```"  # type: ignore[arg-type]
 
     try:
-        with lock_cpu(core):
+        with lock_cpu(*cores):
             for step in run_gate(
                 settings,
                 file=find_config(config),
-                cpu=core,
+                cpus=cores,
                 jobs=jobs,
                 limit=_LIMIT,
                 describe=describe,
@@ -117,7 +121,7 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
 
-    metadata = described_run(core, DEFAULT_PROVIDER, *_base_words(settings.base))
+    metadata = described_run(cores, DEFAULT_PROVIDER, *_base_words(settings.base))
     document = render_json(steps, settings.base, metadata, code)
     summary = render_markdown(steps, settings.base, metadata)
     # The files first: a reader of stdout that has gone must not cost them.

@@ -3,6 +3,7 @@
 import platform
 import shlex
 import sys
+from collections.abc import Sequence
 from datetime import datetime
 
 from harness.fingerprint import DIGEST, identity
@@ -32,20 +33,20 @@ def described_code(provider: str) -> dict[str, object]:
     Args:
         provider: where the stand-ins come from.
     """
-    found = described_run(None, provider)
+    found = described_run((), provider)
     names = ("where", "command", DIGEST, "stepbench_revision", "stepbench_dirty")
     return {name: found[name] for name in names if name in found}
 
 
-def described_run(cpu: int | None, provider: str, *more: str) -> dict[str, object]:
+def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, object]:
     """Return the same with the command, the date and a sentence that says it all, as ``where``.
 
     Args:
-        cpu: the core measured on; None for no pinning.
+        cpus: the cores measured on; none for no pinning.
         provider: where the stand-ins come from.
         more: what else belongs into the sentence.
     """
-    found = run_metadata(cpu)
+    found = run_metadata(cpus[-1] if cpus else None)
     dirty = " with local changes" if found.get("stepbench_dirty") else ""
     parts = (
         f"stepbench {__version__}",
@@ -53,7 +54,7 @@ def described_run(cpu: int | None, provider: str, *more: str) -> dict[str, objec
         f"Python {platform.python_version()}",
         f"host {platform.node()}",
         f"machine {found.get('stepbench_machine', 'unknown')}",
-        "not pinned" if cpu is None else f"pinned to core {cpu}",
+        _pinned(cpus),
     )
     words = "; ".join((", ".join(parts), f"stand-ins: provider {provider}", *more))
     return {
@@ -63,3 +64,9 @@ def described_run(cpu: int | None, provider: str, *more: str) -> dict[str, objec
         "command": shlex.join(["stepbench", *sys.argv[1:]]),
         "where": f"{words}.",
     }
+
+
+def _pinned(cpus: Sequence[int]) -> str:
+    if not cpus:
+        return "not pinned"
+    return f"pinned to core{'s' * (len(cpus) > 1)} {' and '.join(map(str, cpus))}"

@@ -128,6 +128,16 @@ def jobs_option(function: F) -> F:
     )(function)
 
 
+def cpus_option(function: F) -> F:
+    """Add ``--cpu`` of commands that measure on several cores at once; a text."""
+    return click.option(
+        "--cpu",
+        metavar="N[,N...]",
+        help="Cores to pin to, one process on each at once, or none.  [default: the last two, or "
+        "one where two are threads of one core or a CPU quota is below two]",
+    )(function)
+
+
 def provider_option(function: F) -> F:
     """Add ``--provider``, whose value is the name of a provider that is there."""
     return click.option(

@@ -185,7 +185,7 @@ def command(
     words = verified_words(verification, named)
     if len(plan.arms) == 1:
         words = words[1:]  # There is nothing to verify it against.
-    metadata = described_run(plan.cpu, plan.provider, *words)
+    metadata = described_run(() if plan.cpu is None else (plan.cpu,), plan.provider, *words)
     file = output or unused_file("overlap")
     runs: list[CellRun] = []
     with lock_file(file):

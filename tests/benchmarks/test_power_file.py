@@ -10,6 +10,7 @@ from scenarios.errors import InputError
 RUN = {
     "machine": "abc",
     "budget": 10.0,
+    "cpus": "0,1",
     "python": "3",
     "provider": "p",
     "date": "d",

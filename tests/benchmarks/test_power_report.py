@@ -16,6 +16,7 @@ RUN = {
     "python": "3.11.7",
     "provider": "nanobind",
     "budget": 10.0,
+    "cpus": "0,1",
     "revision": "0123456789abcdef",
     "dirty": False,
     "date": "2026-11-30T10:00:00+00:00",
@@ -41,7 +42,8 @@ def cell(name: str, kind: str, effect: float = 0.0, took: float = 2.0) -> dict[s
         "detectable": 0.008,
         "took": took,
         "effects": effects,
-        "controls": [0.0005, -0.0005] * 3,
+        "controls": [[0.0, 0.001], [-0.001, 0.0]] * 3,
+        "cores": [0, 1] * 3,
         "cpu_shares": [1.0] * 6,
         "imported_first": [True, False] * 3,
         "by_place": [[0.01, -0.01]] * 6,
@@ -121,13 +123,13 @@ def test_each_slowdown_has_its_verdicts():
 
 
 def test_what_other_work_cost_is_told():
-    kinds = [(1.0, "slower"), (1.5, "slower"), (1.6, "slower"), (4.0, "inconclusive")]
+    kinds = [(1.0, "slower"), (2.5, "slower"), (2.6, "slower"), (4.0, "inconclusive")]
     trials = [trial("1 %", cell("v2-64x2048", kind), load=load) for load, kind in kinds]
 
     found = section(trials, "Injected slowdowns")
 
     assert (
-        "at a load of at most 1.5 (the study itself is a load of 1), 2 of 2 (15.8% to 100.0%) "
+        "at a load of at most 2.5 (the study itself is a load of 2), 2 of 2 (15.8% to 100.0%) "
         "found it; of the others, beside other work, 1 of 2 (1.3% to 98.7%)."
     ) in found
     assert "load" not in section(trials[:2], "Injected slowdowns")

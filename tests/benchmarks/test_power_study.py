@@ -34,7 +34,7 @@ FOUND = {"cells": [{"kind": "no difference"}]}
 
 
 def setting(told: list[str], seconds: float = 10.0) -> Any:  # noqa: ANN401
-    return power_trials.Setting(None, "python", seconds, told.append)
+    return power_trials.Setting((), "python", seconds, told.append)
 
 
 @pytest.fixture
@@ -155,7 +155,7 @@ def test_beside_a_hog_each_cell_has_both_kinds(monkeypatch: pytest.MonkeyPatch):
 
     monkeypatch.setattr(power_trials, "_hog", hog)
     monkeypatch.setattr(power_trials, "slowdown", slowdown)
-    where = dataclasses.replace(setting([]), cpu=1)
+    where = dataclasses.replace(setting([]), cpus=(0, 1))
     for index in range(24):
         power_trials.hogged(where, 0, index, share=0.01)
 
@@ -204,7 +204,7 @@ def test_a_study_stops_when_its_time_is_over(tmp_path: Path, parts: list[tuple[s
         ("python", "2.7.18"),
         ("provider", "nanobind"),
         ("budget", 3.0),
-        ("cpu", 7),
+        ("cpus", "7"),
         ("code", "0"),
     ],
 )
@@ -295,10 +295,11 @@ def test_what_is_kept_of_a_cell():
             [[0, 1, 2, 3], [3, 1, 0, 2], [0, 2, 1, 3]],
             [[0, 1, 3, 2], [3, 0, 1, 2], [2, 0, 1, 3]],
         ],
-        [Process(0.4, 0.001, 0.99, (1e-3, 2e-3))],
-        [Process(0.5, -0.002, 0.98, (4e-3, 5e-3))],
+        [Process(0.4, (0.001, 0.003), 0.99, (1e-3, 2e-3))],
+        [Process(0.5, (-0.002, 0.0), 0.98, (4e-3, 5e-3))],
         None,
         7.25,
+        [0, 1],
     )
 
     assert power_trials._kept(cell_document(result)) == {
@@ -310,7 +311,8 @@ def test_what_is_kept_of_a_cell():
         "took": 7.25,
         "first": 1,
         "effects": [0.4, 0.5],
-        "controls": [0.001, -0.002],
+        "controls": [[0.001, 0.003], [-0.002, 0.0]],
+        "cores": [0, 1],
         "cpu_shares": [0.99, 0.98],
         "imported_first": [True, False],
         # Logarithms of 2 and 8, whose median is that of 4; then of 4 alone.

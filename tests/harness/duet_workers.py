@@ -10,6 +10,7 @@ from typing import Any
 import pytest
 
 from harness import duet
+from harness.child import Child
 from harness.sources import ArmSource
 
 A = ArmSource("one", "one", "one.py", "# one")
@@ -20,22 +21,34 @@ Draws = Iterator[tuple[float, float, float]]
 
 
 class Workers:
-    """Stands in for ``run_child``: its processes take made-up time and return drawn samples."""
+    """Stands in for ``run_children``: processes take made-up time and return drawn samples.
+
+    Attributes:
+        calls: what, command, hash seed, input and time limit of each worker.
+        together: how many workers ran at once, each time.
+        draws: what they say; where a core is named in ``shares``, with that share of it instead.
+        seconds: what those of one time take.
+    """
 
     def __init__(self, monkeypatch: pytest.MonkeyPatch, seconds: float = 0.0) -> None:
         self.calls: list[tuple[str, list[str], int, str, float]] = []
         self.draws: Draws = itertools.repeat((0.0, 0.0, 1.0))
+        self.together: list[int] = []
+        self.shares: dict[int, float] = {}
         self.seconds = seconds
         self._now = 100.0
-        monkeypatch.setattr(duet, "run_child", self)
+        monkeypatch.setattr(duet, "run_children", self)
         monkeypatch.setattr(duet, "time", SimpleNamespace(monotonic=lambda: self._now))
 
-    def __call__(
-        self, what: str, command: Sequence[str], seed: int, text: str, timeout: float
-    ) -> str:
+    def __call__(self, children: Sequence[Child], timeout: float) -> list[str]:
         self._now += self.seconds
-        self.calls.append((what, list(command), seed, text, timeout))
+        self.together.append(len(children))
+        return [self._run(child, timeout) for child in children]
+
+    def _run(self, child: Child, timeout: float) -> str:
+        self.calls.append((child.what, list(child.command), child.hash_seed, child.text, timeout))
         effect, control, share = next(self.draws)
+        share = self.shares.get(json.loads(child.text)["cpu"], share)
         logs = (0.0, effect, control, effect + control)
         samples = [[2e-3 * math.exp(log)] for log in logs]
         order = [2, 0, 3, 1]

@@ -50,7 +50,7 @@ def machine(
     root: Path,
     files: dict[str, str | None],
     *,
-    cpu: int | None = 3,
+    cpus: tuple[int, ...] = (3,),
     allowed: tuple[int, ...] = (0, 1, 3),
     clock: Clock = CLOCK,
     programs: dict[str, str] = PROGRAMS,
@@ -61,7 +61,7 @@ def machine(
         if text is not None:
             (root / name).parent.mkdir(parents=True, exist_ok=True)
             (root / name).write_text(text + "\n")
-    findings = look(cpu, allowed, clock, root, programs.get, lambda _perf: counts)
+    findings = look(cpus, allowed, clock, root, programs.get, lambda _perf: counts)
     assert [each.name for each in findings] == NAMES
     return {each.name: each for each in findings}
 
@@ -89,7 +89,7 @@ def test_on_the_best_machine_there_is_nothing_to_do(tmp_path: Path):
 
 def test_where_nothing_can_be_read_it_is_unknown_and_no_error(tmp_path: Path):
     programs: dict[str, str] = {}
-    findings = look(0, [0, 1], CLOCK, tmp_path, programs.get, lambda _: False)
+    findings = look((0,), [0, 1], CLOCK, tmp_path, programs.get, lambda _: False)
     found = {each.name: each for each in findings}
 
     assert list(found) == NAMES
@@ -106,7 +106,7 @@ def test_what_is_no_text_is_unknown(tmp_path: Path):
         (tmp_path / name).write_bytes(b"\xff\xfe")
     states = {
         each.name: each.state
-        for each in look(3, [0, 1], CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
+        for each in look((3,), [0, 1], CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
     }
     assert {name for name, state in states.items() if state == UNKNOWN} == {
         "isolated cores",
@@ -128,7 +128,7 @@ CASES: dict[str, tuple[dict[str, str | None], Finding]] = {
             "isolated cores",
             "none; without timer ticks (nohz_full): none",
             BETTER,
-            "boot with isolcpus=3 nohz_full=3, then measure on that core",
+            "boot with isolcpus=3 nohz_full=3, then measure with --cpu 3",
         ),
     ),
     "another core is isolated": (
@@ -150,7 +150,7 @@ CASES: dict[str, tuple[dict[str, str | None], Finding]] = {
             "isolated cores",
             "none; without timer ticks (nohz_full): none",
             BETTER,
-            "boot with isolcpus=3 nohz_full=3, then measure on that core",
+            "boot with isolcpus=3 nohz_full=3, then measure with --cpu 3",
         ),
     ),
     "governor": (
@@ -314,7 +314,7 @@ def test_without_pinning_all_allowed_cores_count(tmp_path: Path):
         f"{CPUS}/cpu0/topology/thread_siblings_list": "0-1",
         f"{CPUS}/isolated": "",
     }
-    found = machine(tmp_path, dict(files), cpu=None)
+    found = machine(tmp_path, dict(files), cpus=())
     assert found["governor"].found == "performance, powersave"
     assert found["hyper-threads"].found == "0, 1 share a core"
     assert found["hyper-threads"].advice == "pin to one of them and keep the other idle"
@@ -378,6 +378,6 @@ def test_counters_are_tried(tmp_path: Path, script: str, works: bool):
 def test_nothing_is_changed(tmp_path: Path):
     machine(tmp_path, {})
     before = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
-    look(3, (0, 1, 3), CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
+    look((3,), (0, 1, 3), CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
     after = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert after == before

@@ -3,7 +3,6 @@
 import itertools
 import json
 import math
-import statistics
 import sys
 from collections.abc import Sequence
 
@@ -11,9 +10,9 @@ import pytest
 
 from harness import duet as module
 from harness import verdict
-from harness.child import hash_seed
+from harness.child import Child, WorkerError, hash_seed
 from harness.duet import CellResult, Duet, compare_cell, summarise
-from harness.statistics import Estimate
+from harness.statistics import Estimate, trimmed_mean
 from harness.verdict import Kind, Process, Rule
 from scenarios.scenario import SteadyDecode
 
@@ -50,8 +49,9 @@ def test_what_one_process_says():
     # 2, 1/4, 1/4 to its copy; the copy of the second: 1, 1/2, 4 and 1, 1/8, 2.
     effect = pytest.approx(math.log(1 * 1 / 4 * 1 * 1) / 4)
     # The copies: 1, 4, 2 and 1/2, 1/2, 8.
-    control = pytest.approx(math.log(2 * 1 / 2) / 2)
-    assert found == Process(effect, control, 0.75, (3.0, 2.0))
+    controls = (pytest.approx(math.log(2)), pytest.approx(math.log(1 / 2)))
+    assert found == Process(effect, controls, 0.75, (3.0, 2.0))
+    assert found.control == pytest.approx(math.log(2 * 1 / 2) / 2)
 
 
 @pytest.mark.parametrize(
@@ -186,7 +186,7 @@ def test_a_difference_is_repeated_in_fresh_processes_with_seeds_of_their_own(wor
 
 
 def test_what_a_worker_is_told(workers: Workers):
-    compare_cell(Duet(A, B, (CELL,), cpu=3, provider="nanobind"), CELL)
+    compare_cell(Duet(A, B, (CELL,), cpus=(3,), provider="nanobind"), CELL)
 
     job = workers.jobs()[0]
     assert [source["spec"] for source in job.pop("sources")] == ["one", "two", "one", "two"]
@@ -196,8 +196,8 @@ def test_what_a_worker_is_told(workers: Workers):
         "cpu": 3,
         "provider": "nanobind",
         "warmups": 10,
-        "least": 30,
-        "most": 150,
+        "least": 32,
+        "most": 152,
         "seconds": 0.25,
         "gc": False,
     }
@@ -238,7 +238,7 @@ def test_a_comparison_is_one_of_all_that_are_made_together(
     assert Duet(A, B, grid, 0.02, comparisons=comparisons).rule == Rule(0.02, together)
 
 
-def test_the_first_run_asks_all_comparisons_and_the_second_one(monkeypatch: pytest.MonkeyPatch):
+def test_both_runs_ask_as_much(monkeypatch: pytest.MonkeyPatch):
     rules = []
 
     def judge(_processes: Sequence[Process], rule: Rule) -> verdict.Verdict:
@@ -249,25 +249,90 @@ def test_the_first_run_asks_all_comparisons_and_the_second_one(monkeypatch: pyte
     monkeypatch.setattr(module, "judge", judge)
     compare_cell(Duet(A, B, (CELL, CELL), 0.02, comparisons=24), CELL)
 
-    assert rules == [Rule(0.02, 24), Rule(0.02, 1)]
+    assert rules == [Rule(0.02, 24), Rule(0.02, 24)]
 
 
 @pytest.mark.parametrize(
-    ("cells", "comparisons", "first"),
-    # The first run of a single comparison is clear with six processes, that of twelve with ten.
-    [(1, 1, 6), (12, 1, 10), (1, 12, 10)],
+    ("cells", "comparisons", "count"),
+    # A run of a single comparison is clear with six processes, one of twelve with eight.
+    [(1, 1, 6), (12, 1, 8), (1, 12, 8)],
 )
 def test_each_comparison_of_more_than_one_makes_a_difference_harder_to_claim(
-    workers: Workers, cells: int, comparisons: int, first: int
+    workers: Workers, cells: int, comparisons: int, count: int
 ):
-    """2.571 standard errors of six processes with one comparison, 4.4 with twelve."""
+    """3.8 standard errors of six processes with one comparison, 6.0 with twelve."""
     noise = [0.0008 * x for x in (1, -1, 1, -1, 1, -1)]
-    error = statistics.stdev(noise) / math.sqrt(6)
+    error = trimmed_mean(noise).error
     grid = tuple(SteadyDecode(requests=n, tokens=8) for n in range(1, cells + 1))
-    workers.draws = effects(*[0.0049875 + 3.5 * error + x for x in noise] * 100)
+    workers.draws = effects(*[0.0049875 + 4.5 * error + x for x in noise] * 100)
 
     result = compare_cell(Duet(A, B, grid, comparisons=comparisons), grid[0])
 
-    # The second run is one comparison whatever the others are.
-    assert sizes(result) == (first, 6, first + 6)
+    assert sizes(result) == (count, count, 2 * count)
     assert result.verdict.kind == Kind.SLOWER
+
+
+def test_a_process_runs_on_each_core_at_once(monkeypatch: pytest.MonkeyPatch):
+    workers = Workers(monkeypatch, seconds=1.0)
+    workers.draws = effects(0.02)
+
+    result = compare_cell(Duet(A, B, (CELL,), cpus=(0, 3)), CELL)
+
+    assert workers.together == [2] * 6
+    assert [job["cpu"] for job in workers.jobs()] == result.cores == [0, 3] * 6
+    # Each of them has seeds of its own.
+    assert [job["seed"] for job in workers.jobs()] == [f"0-v2-2x64-{n}" for n in range(12)]
+    assert [seed for _, _, seed, _, _ in workers.calls] == [hash_seed(0, n) for n in range(12)]
+    assert (sizes(result), result.took) == ((6, 6, 12), 6.0)
+    assert result.verdict.kind == Kind.SLOWER
+
+
+def test_more_cores_than_the_first_look_needs_are_all_kept_busy(workers: Workers):
+    workers.draws = unclear()
+
+    result = compare_cell(Duet(A, B, (CELL,), cpus=tuple(range(4))), CELL)
+
+    assert set(workers.together) == {4}
+    assert workers.together[:2] == [4, 4]
+    assert len(result.first) % 4 == 0
+
+
+@pytest.mark.parametrize(
+    ("shares", "left"),
+    [
+        ({0: 0.5, 3: 1.0}, 3),
+        ({0: 0.92, 3: 0.89}, 0),
+        # None is free: the one that was shared least, although that is no good either.
+        ({0: 0.6, 3: 0.7}, 3),
+    ],
+)
+def test_a_core_that_is_busy_is_not_used_any_more(
+    monkeypatch: pytest.MonkeyPatch, shares: dict[int, float], left: int
+):
+    workers = Workers(monkeypatch, seconds=1.0)
+    workers.draws, workers.shares = effects(0.0), shares
+
+    result = compare_cell(Duet(A, B, (CELL,), cpus=(0, 3), seconds=12.0), CELL)
+
+    # Of six processes only the first pair had two cores.
+    assert workers.together[:5] == [2, 1, 1, 1, 1]
+    assert result.cores == [0, 3, *[left] * (len(result.first) - 2)]
+    free = shares[left] >= 0.9
+    assert result.verdict.kind == (Kind.NO_DIFFERENCE if free else Kind.INCONCLUSIVE)
+    # The next cell begins with both.
+    compare_cell(Duet(A, B, (CELL,), cpus=(0, 3), seconds=12.0), CELL)
+    assert workers.together[len(result.samples) - 1] == 2
+
+
+def test_of_workers_at_once_one_that_fails_takes_the_cell_with_it(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    def run_children(children: Sequence[Child], _timeout: float) -> list[str]:
+        raise WorkerError(f"{children[1].what}: the worker exited with 3")
+
+    monkeypatch.setattr(module, "run_children", run_children)
+
+    result = compare_cell(Duet(A, B, (CELL,), cpus=(0, 3)), CELL)
+
+    assert result.failure == "cell v2-2x64, process 2: the worker exited with 3"
+    assert (result.first, result.samples, result.cores) == ([], [], [])

@@ -3,12 +3,12 @@
 import itertools
 import json
 import math
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 
 import pytest
 
 from harness import duet as module
-from harness.child import WorkerError
+from harness.child import Child, WorkerError
 from harness.duet import Duet, compare_cell
 from harness.verdict import Kind
 from scenarios.scenario import SteadyDecode
@@ -18,18 +18,18 @@ from .duet_workers import A, B, Workers
 CELL = SteadyDecode(requests=2, tokens=64)
 
 
-def raising(error: str) -> Callable[..., str]:
-    def run_child(what: str, *_: object) -> str:
-        raise WorkerError(f"{what}: the worker {error}")
+def raising(error: str) -> Callable[..., list[str]]:
+    def run_children(children: Sequence[Child], _timeout: float) -> list[str]:
+        raise WorkerError(f"{children[-1].what}: the worker {error}")
 
-    return run_child
+    return run_children
 
 
 @pytest.mark.parametrize("error", ["was killed by SIGKILL", "hung: no result after 120 s"])
 def test_a_worker_that_fails_makes_the_cell_inconclusive(
     monkeypatch: pytest.MonkeyPatch, error: str
 ):
-    monkeypatch.setattr(module, "run_child", raising(error))
+    monkeypatch.setattr(module, "run_children", raising(error))
 
     result = compare_cell(Duet(A, B, (CELL,)), CELL)
 
@@ -41,16 +41,16 @@ def test_a_worker_that_fails_makes_the_cell_inconclusive(
 def test_a_worker_that_fails_late_takes_the_verdict_with_it(monkeypatch: pytest.MonkeyPatch):
     workers = Workers(monkeypatch)
     workers.draws = itertools.repeat((0.02, 0.0, 1.0), 8)
-    real = module.run_child
+    real = module.run_children
 
-    def run_child(what: str, *rest: object) -> str:
+    def run_children(children: Sequence[Child], timeout: float) -> list[str]:
         try:
-            return real(what, *rest)  # type: ignore[arg-type]
+            return real(children, timeout)
         except StopIteration:
-            return raising("exited with 3")(what)
+            return raising("exited with 3")(children, timeout)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(module, "run_child", run_child)
+        patch.setattr(module, "run_children", run_children)
         result = compare_cell(Duet(A, B, (CELL,)), CELL)
 
     # The first run found it slower; the third process of the second died.
@@ -78,7 +78,7 @@ def document(seconds: object, share: object = 1.0) -> str:
     ],
 )
 def test_anything_else_from_a_worker_is_no_result(monkeypatch: pytest.MonkeyPatch, text: str):
-    monkeypatch.setattr(module, "run_child", lambda *_: text)
+    monkeypatch.setattr(module, "run_children", lambda *_: [text])
 
     result = compare_cell(Duet(A, B, (CELL,)), CELL)
 
@@ -89,9 +89,9 @@ def test_anything_else_from_a_worker_is_no_result(monkeypatch: pytest.MonkeyPatc
 
 
 def test_an_interrupt_is_handed_on(monkeypatch: pytest.MonkeyPatch):
-    def run_child(*_: object) -> str:
+    def run_children(*_: object) -> list[str]:
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(module, "run_child", run_child)
+    monkeypatch.setattr(module, "run_children", run_children)
     with pytest.raises(KeyboardInterrupt):
         compare_cell(Duet(A, B, (CELL,)), CELL)

@@ -20,7 +20,9 @@ from scenarios.scenario import SteadyDecode, from_dict
 A = ArmSource("git:HEAD~1:batched", "batched", "0123456789ab:connector/batched.py", "# old\n")
 B = ArmSource("batched", "batched", "connector/batched.py", "# caf\u00e9\n")
 FIRST, SECOND = SteadyDecode(requests=2, tokens=64), SteadyDecode(requests=3, tokens=8)
-DUET = Duet(A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpu=1, provider="nanobind", gc=True)
+DUET = Duet(
+    A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpus=(0, 1), provider="nanobind", gc=True
+)
 
 FINISHED = CellResult(
     FIRST,
@@ -32,10 +34,11 @@ FINISHED = CellResult(
     ],
     [[2, 0, 1, 3], [0, 1, 3, 2]],
     [[[0, 1, 2, 3], [3, 2, 1, 0]], [[1, 0, 2, 3], [1, 3, 2, 0]]],
-    [Process(0.4, 0.001, 0.99, (1e-3, 2e-3))],
-    [Process(0.5, -0.002, 0.98, (4e-3, 5e-3))],
+    [Process(0.4, (0.001, 0.003), 0.99, (1e-3, 2e-3))],
+    [Process(0.5, (-0.002, 0.0), 0.98, (4e-3, 5e-3))],
     None,
     7.25,
+    [0, 1],
 )
 FAILED = CellResult(
     SECOND,
@@ -62,7 +65,7 @@ def test_everything_is_kept(tmp_path: Path):
     write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
 
     assert read(path) == {
-        "stepbench_duet_format": 3,
+        "stepbench_duet_format": 4,
         "metadata": {"revision": "0123", "where": "here"},
         "a": {
             "spec": "git:HEAD~1:batched",
@@ -84,7 +87,7 @@ def test_everything_is_kept(tmp_path: Path):
         "comparisons": 2,
         "seconds": 10.0,
         "seed": 3,
-        "cpu": 1,
+        "cpus": [0, 1],
         "provider": "nanobind",
         "gc": True,
         "scenarios": [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)],
@@ -101,7 +104,7 @@ def test_everything_is_kept(tmp_path: Path):
                 "first_run": [
                     {
                         "effect": 0.4,
-                        "control": 0.001,
+                        "controls": [0.001, 0.003],
                         "cpu_share": 0.99,
                         "seconds": [1e-3, 2e-3],
                     }
@@ -109,12 +112,13 @@ def test_everything_is_kept(tmp_path: Path):
                 "second_run": [
                     {
                         "effect": 0.5,
-                        "control": -0.002,
+                        "controls": [-0.002, 0.0],
                         "cpu_share": 0.98,
                         "seconds": [4e-3, 5e-3],
                     }
                 ],
                 "samples": FINISHED.samples,
+                "cores": [0, 1],
                 "imports": FINISHED.imports,
                 "orders": FINISHED.orders,
                 "failure": None,
@@ -200,7 +204,7 @@ def test_what_was_written_is_read_back(tmp_path: Path):
         (("metadata", "command"), None),
         (("comparisons",), "x"),
         (("seed",), "0"),
-        (("cpu",), 1.5),
+        (("cpus", 0), 1.5),
         (("provider",), None),
         (("a", "spec"), 5),
         (("cells", 0, "failure"), 1),
@@ -212,7 +216,9 @@ def test_what_was_written_is_read_back(tmp_path: Path):
         (("cells", 0, "verdict", "ratio"), {"value": 1.0}),
         (("cells", 0, "first_run", 0, "effect"), None),
         (("cells", 0, "first_run", 0, "seconds"), [1e-3]),
+        (("cells", 0, "first_run", 0, "controls"), [0.1]),
         (("cells", 0, "took"), "long"),
+        (("cells", 0, "cores", 0), "0"),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, where: tuple[str | int, ...], instead: object):
@@ -232,5 +238,5 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path):
     path = tmp_path / "x.json"
     write_duet(path, DUET, [FINISHED], WHERE)
 
-    with pytest.raises(InputError, match="format 2, this one reads 3"):
-        load_duet(path, read(path) | {"stepbench_duet_format": 2})
+    with pytest.raises(InputError, match="format 3, this one reads 4"):
+        load_duet(path, read(path) | {"stepbench_duet_format": 3})

@@ -90,10 +90,21 @@ def test_of_a_cell_of_equal_arms_it_is_mostly_told(
 def test_of_arms_on_the_threshold_hardly_anything_is_said(simulate: Simulate, effect: float):
     found = simulate(600, 1, effect)
 
-    # Each of three looks errs with 0.5 %: 9, and three standard deviations more.
-    assert found[Kind.NO_DIFFERENCE] <= 18
-    # Each look of each run errs with 2.5 %: at most three of them in both runs is 3.4.
-    assert found[Kind.SLOWER] + found[Kind.FASTER] <= 8
+    # Each of four looks errs with 0.5 %, and those of few processes somewhat more: 12, and three
+    # standard deviations.
+    assert found[Kind.NO_DIFFERENCE] <= 22
+    # Over its looks a run errs with 5 %: both of them 1.5 times, and three standard deviations.
+    assert found[Kind.SLOWER] + found[Kind.FASTER] <= 5
+
+
+@pytest.mark.parametrize("heavy", [0.0, 0.1])
+def test_of_all_cells_on_the_threshold_hardly_one_is_called_different(
+    simulate: Simulate, heavy: float
+):
+    """The worst there is for false alarms, with the looks of two processes at once: 2.5 %."""
+    found = simulate(100, 12, math.log1p(0.005), heavy, 0.17)
+
+    assert found[Kind.SLOWER] + found[Kind.FASTER] <= 5
 
 
 @pytest.mark.parametrize(("seconds", "share"), [(0.3, 0.99), (0.4, 0.985), (0.6, 0.94)])

@@ -38,8 +38,8 @@ def run(*specs: str, timeout: float = 60, **changed: object) -> dict[str, Any]:
         "cpu": None,
         "provider": "python",
         "warmups": 10,
-        "least": 30,
-        "most": 150,
+        "least": 32,
+        "most": 152,
         "seconds": 1e9,
         "gc": False,
         **changed,
@@ -73,22 +73,22 @@ def read(notes: Path) -> tuple[list[Seen], list[list[Seen]]]:
     return imports, [calls[i : i + size] for i in range(0, len(calls), size)]
 
 
-EQUAL = [subject("equal")] * 3
+EQUAL = [subject("equal")] * 4
 LOOKS = [subject("looks")] * 4
 
 
 def test_samples_of_all_arms_and_the_share_of_the_core():
-    result = run("full-copy", "incremental", "full-copy")
+    result = run("full-copy", "incremental", "full-copy", "incremental")
 
     assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
-    assert shape(result) == [150, 150, 150]
+    assert shape(result) == [152] * 4
     assert all(0 < seconds < math.inf for arm in result["seconds"] for seconds in arm)
     assert 0 < result["cpu_share"] < 1.5
 
 
 def test_other_numbers_of_iterations():
-    assert shape(run(*EQUAL, warmups=0, least=4, seconds=0.0)) == [4, 4, 4]
-    assert shape(run(*EQUAL, most=7)) == [7, 7, 7]
+    assert shape(run(*EQUAL, warmups=0, least=4, seconds=0.0)) == [4] * 4
+    assert shape(run(*EQUAL, most=8)) == [8] * 4
 
 
 def test_what_the_arms_of_a_process_see(notes: Path):
@@ -96,8 +96,8 @@ def test_what_the_arms_of_a_process_see(notes: Path):
 
     imports, iterations = read(notes)
     # Warm-ups are run and not told.
-    assert len(iterations) == 160
-    assert shape(result) == [150] * 4
+    assert len(iterations) == 162
+    assert shape(result) == [152] * 4
     modules = [one["module"] for one in imports]
     assert len(set(modules)) == 4
     for number, calls in enumerate(iterations, start=1):
@@ -111,7 +111,7 @@ def test_what_the_arms_of_a_process_see(notes: Path):
     assert {(one["collector"], one["frozen"]) for one in everything} == {(False, True)}
     assert all(one["heavy"] == [] for one in everything)
     # The sequences grow from one iteration to the next.
-    assert len({calls[0]["tokens"] for calls in iterations}) == 160
+    assert len({calls[0]["tokens"] for calls in iterations}) == 162
     assert imports[0]["hash_seed"] == str(hash_seed(0, 0))
 
 
@@ -132,7 +132,8 @@ def test_the_order_of_the_arms_is_random_and_balanced(notes: Path):
     )
     orders = [tuple(one["module"] for one in calls) for calls in iterations]
     modules = sorted(orders[0])
-    turns = [tuple(orders[i : i + 4]) for i in range(0, 160, 4)]
+    # The warm-ups end in the middle of a turn; what is measured begins with one.
+    turns = [tuple(orders[i : i + 4]) for i in (0, 4, *range(10, 162, 4))]
     for turn in turns:
         # Each copy has each place once, and runs right after each other copy once.
         assert all(sorted(place) == modules for place in zip(*turn, strict=True))
@@ -158,16 +159,20 @@ def test_seeds_decide_orders_and_inputs(notes: Path):
     assert not set(first[1]) & set(other[1])
 
 
-def test_the_order_of_imports_is_random(notes: Path):
+def test_the_order_of_imports_is_random_and_mirrored(notes: Path):
     orders = []
-    for seed in range(12):
+    for seed in range(16):
         run(*LOOKS, seed=str(seed), most=1, warmups=0)
         imports, _ = read(notes)
         orders.append([one["module"] for one in imports])
     # Each arm is the first to be imported now and then, and the last.
-    modules = set(orders[0])
-    assert len(modules) == 4
-    assert {order[0] for order in orders} == {order[-1] for order in orders} == modules
+    modules = sorted(orders[0])
+    assert len(set(modules)) == 4
+    assert {order[0] for order in orders} == {order[-1] for order in orders} == {*modules}
+    # In the middle the copies of one arm follow each other, those of the other lie around them.
+    for order in orders:
+        assert {*order[1:3]} in ({modules[0], modules[2]}, {modules[1], modules[3]})
+        assert sorted(order) == modules
 
 
 def ticking(*steps: int) -> list[dict[str, str]]:
@@ -178,9 +183,9 @@ def ticking(*steps: int) -> list[dict[str, str]]:
 
 
 def test_each_sample_is_the_time_of_one_call_of_its_arm_whatever_the_order():
-    result = run(sources=ticking(1, 2, 4))
+    result = run(sources=ticking(1, 2, 4, 8))
 
-    assert result["seconds"] == [[1.0] * 150, [2.0] * 150, [4.0] * 150]
+    assert result["seconds"] == [[float(step)] * 152 for step in (1, 2, 4, 8)]
 
 
 @pytest.mark.parametrize(
@@ -205,13 +210,13 @@ def test_arms_that_are_known_to_differ_by_so_much(steps: tuple[int, int], kind: 
 
 @pytest.mark.parametrize(
     ("seconds", "samples"),
-    # An iteration takes 7 s, and the first ten are warm-ups.
-    [(0.0, 30), (279.0, 30), (280.0, 31), (286.0, 31), (287.0, 32), (1112.0, 149), (1e9, 150)],
+    # An iteration takes 15 s, four of them a turn, and the first ten are warm-ups.
+    [(0.0, 32), (629.0, 32), (630.0, 36), (689.0, 36), (690.0, 40), (2369.0, 148), (1e9, 152)],
 )
 def test_a_process_ends_once_its_time_is_over(seconds: float, samples: int):
-    result = run(sources=ticking(1, 2, 4), seconds=seconds)
+    result = run(sources=ticking(1, 2, 4, 8), seconds=seconds)
 
-    assert shape(result) == [samples] * 3
+    assert shape(result) == [samples] * 4
 
 
 def test_a_worker_is_pinned_if_asked(notes: Path):
@@ -225,10 +230,10 @@ def test_a_worker_is_pinned_if_asked(notes: Path):
 
 
 def test_nothing_that_an_arm_prints_gets_into_the_result():
-    result = run(subject("loud"), "incremental", subject("loud"))
+    result = run(subject("loud"), "incremental", subject("loud"), "incremental")
 
     assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
-    assert shape(result) == [150, 150, 150]
+    assert shape(result) == [152] * 4
 
 
 @pytest.mark.parametrize(
@@ -243,7 +248,7 @@ def test_the_stand_ins_are_those_of_the_provider(provider: str, where: str):
         "class KvCacheConnectorSchedulerOutputManager:\n"
         f"    def build_scheduler_output(self, batch, loading, manager): {told}\n"
     )
-    sources = [asdict(ArmSource("x", "x", "x.py", text))] * 3
+    sources = [asdict(ArmSource("x", "x", "x.py", text))] * 4
 
     with pytest.raises(WorkerError, match=f"RuntimeError: manager of {where}$"):
         run(sources=sources, provider=provider)
@@ -260,9 +265,10 @@ def test_a_trace_is_compared_as_well(tmp_path: Path):
     trace.write_text("\n".join(["TIMESTAMP,ContextTokens,GeneratedTokens", *rows]) + "\n")
     cell = TraceReplay(path=str(trace), max_batch=4)
 
-    result = run("full-copy", "batched", "full-copy", scenario=cell.to_dict(), most=30)
+    arms = ("full-copy", "batched") * 2
+    result = run(*arms, scenario=cell.to_dict(), least=8, most=24)
 
-    assert shape(result) == [30, 30, 30]
+    assert shape(result) == [24] * 4
 
 
 @pytest.mark.parametrize(
@@ -286,7 +292,7 @@ def test_an_arm_that_fails_makes_the_cell_inconclusive(name: str, why: str):
 
 def test_an_arm_that_hangs_is_stopped():
     with pytest.raises(WorkerError, match=r"^cell x: the worker hung: no result after 1 s$"):
-        run("incremental", subject("hang"), "incremental", timeout=1)
+        run("incremental", subject("hang"), *["incremental"] * 2, timeout=1)
 
 
 def test_a_whole_cell_with_real_workers():
@@ -298,6 +304,6 @@ def test_a_whole_cell_with_real_workers():
     assert len(result.first) == 6
     assert len(result.second) in {0, 6}
     assert len(result.samples) == len(result.first) + len(result.second)
-    assert {tuple(map(len, process)) for process in result.samples} == {(150,) * 4}
+    assert {tuple(map(len, process)) for process in result.samples} == {(152,) * 4}
     assert result.failure is None
     assert result.verdict.ratio is not None

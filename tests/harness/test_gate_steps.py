@@ -140,7 +140,7 @@ def run(
     steps = run_gate(
         GateConfig(**values),  # type: ignore[arg-type]
         file=file,
-        cpu=None,
+        cpus=(),
         jobs=1,
         limit=limit,
         describe=lambda found: f"described {found.runs}",

@@ -26,7 +26,7 @@ from .duet_workers import A
 
 
 def process(effect: float, control: float = 0.0, share: float = 1.0) -> Process:
-    return Process(effect, control, share, (1e-3, 1e-3))
+    return Process(effect, (control, control), share, (1e-3, 1e-3))
 
 
 def result(*processes: Process, took: float = 3.0) -> CellResult:
@@ -87,14 +87,17 @@ def test_detectable_is_the_verdict_s_for_what_was_seen(amount: float, count: int
 
 def test_detectable_by_hand():
     noise = Noise(5, effect=0.002, control=0.0, seconds=0.5, verdict=NOT_MEASURED)
-    # Student's quantile for 24 degrees of freedom is 2.064: 0.5 % + (2.064 + 2.326) 0.2 % / 5.
-    expected = math.exp(math.log(1.005) + 4.390 * 0.002 / 5) - 1
+    # Fifteen processes are left, with 14 degrees of freedom. Student's quantile for 96.84 % is
+    # 2.387, that for 95 % 2.145: 0.5 % + (2.387 + 2.326) 0.2 % / 5.
+    expected = math.exp(math.log(1.005) + 4.713 * 0.002 / 5) - 1
     assert detectable(noise, 25) == pytest.approx(expected, abs=1e-6)
     # Beyond the threshold it is the control that is not to be mistaken for a difference.
     shaky = Noise(5, effect=0.002, control=0.05, seconds=0.5, verdict=NOT_MEASURED)
-    expected = math.exp(2.064 * 0.05 / 5 + 4.390 * 0.002 / 5) - 1
+    expected = math.exp(2.145 * 0.05 / 5 + 4.713 * 0.002 / 5) - 1
     assert detectable(shaky, 25) == pytest.approx(expected, abs=2e-5)
-    assert detectable(shaky, 25, threshold=0.1) == pytest.approx(1.1 * math.exp(0.001756) - 1)
+    assert detectable(shaky, 25, threshold=0.1) == pytest.approx(
+        1.1 * math.exp(0.001885) - 1, abs=2e-6
+    )
 
 
 def test_more_processes_find_less():
@@ -161,7 +164,7 @@ def duets(monkeypatch: pytest.MonkeyPatch) -> Duets:
 def test_an_arm_runs_against_itself_until_the_time_is_over(duets: Duets):
     told: list[str] = []
 
-    results = list(run_against_itself(None, "python", told.append))
+    results = list(run_against_itself((), "python", told.append))
 
     # Six processes of half a second show that there is no difference: thrice in ten seconds.
     assert [len(each.first) for each in results] == [6, 6, 6]
@@ -172,7 +175,7 @@ def test_an_arm_runs_against_itself_until_the_time_is_over(duets: Duets):
     assert [each.seconds for each in duets.duets] == [10.0, 7.0, 4.0]
     for each in duets.duets:
         assert each.a == each.b
-        assert (each.a.spec, each.cpu, each.provider) == ("incremental", None, "python")
+        assert (each.a.spec, each.cpus, each.provider) == ("incremental", (), "python")
         assert each.scenarios == (SteadyDecode(requests=64, tokens=2_048),)
 
 
@@ -180,10 +183,10 @@ def test_a_run_that_finds_no_verdict_takes_the_time_by_itself(duets: Duets):
     rng = random.Random(5)
     duets.draws = (process(rng.gauss(0, 0.05)) for _ in itertools.count())
 
-    results = list(run_against_itself(3, "python"))
+    results = list(run_against_itself((3,), "python"))
 
     assert [len(each.first) for each in results] == [14]
-    assert [each.cpu for each in duets.duets] == [3]
+    assert [each.cpus for each in duets.duets] == [(3,)]
 
 
 def test_a_worker_that_fails_ends_it(duets: Duets):
@@ -193,14 +196,14 @@ def test_a_worker_that_fails_ends_it(duets: Duets):
 
     duets.draws = fail()
 
-    results = list(run_against_itself(None, "python"))
+    results = list(run_against_itself((), "python"))
 
     assert [each.failure for each in results] == ["the worker was killed"]
     assert noise_of(results) is None
 
 
 def test_real_processes_can_be_judged():
-    (found,) = run_against_itself(None, "python", seconds=0.1)
+    (found,) = run_against_itself((), "python", seconds=0.1)
 
     assert found.failure is None
     noise = noise_of([found])

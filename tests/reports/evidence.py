@@ -33,7 +33,9 @@ def arm(name: str) -> ArmSource:
 
 
 def duet_file(kind: Kind = Kind.SLOWER, b: str = "batched") -> DuetFile:
-    processes = [Process(0.02 + i / 1000, i / 2000, 1.0, (1e-3, 1.02e-3)) for i in range(6)]
+    processes = [
+        Process(0.02 + i / 1000, (i / 2000, i / 2000), 1.0, (1e-3, 1.02e-3)) for i in range(6)
+    ]
     verdict = Verdict(kind, "", Estimate(1.02, 1.015, 1.025), 0.002, 0.009)
     result = CellResult(SMALL, verdict, first=processes, second=processes[:4], took=4.0)
     failed = CellResult(LARGE, Verdict(Kind.INCONCLUSIVE, "the worker died"), failure="it died")

@@ -53,13 +53,13 @@ def test_where_nothing_is_fine_no_empty_list_is_printed():
 
 def test_the_smallest_slowdown_of_a_quiet_machine():
     # 20 processes of half a second fit into 10 s, 120 into a minute; half are for the first run.
-    # Student's quantiles are 2.262 (9 degrees) and 2.001 (59):
-    # 0.5 % + (2.262 + 2.326) 0.1 % / 3.162 = 0.65 %, 0.5 % + (2.001 + 2.326) 0.1 % / 7.746 = 0.56 %
+    # Of the ten and the sixty 6 and 36 are left, for which Student's quantiles are 2.957 and 2.239:
+    # 0.5 % + (2.957 + 2.326) 0.1 % / 3.162 = 0.67 %, 0.5 % + (2.239 + 2.326) 0.1 % / 7.746 = 0.56 %
     text = written(QUIET, "markdown")
     assert (
         "`incremental` against itself in cell v2-64x2048: 18 processes, 0.50 s each, whose ratios "
-        "have a standard deviation of 0.10%.\n\n"
-        "The smallest slowdown that `stepbench compare` can be relied on to find here: about 0.65% "
+        "vary by 0.10% (a standard deviation on which the outermost fifths weigh little).\n\n"
+        "The smallest slowdown that `stepbench compare` can be relied on to find here: about 0.67% "
         "in 10 s and 0.56% in 60 s a cell, with a threshold of 0.50% and if the noise stays as it "
         "was.\n"
     ) in text

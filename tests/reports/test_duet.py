@@ -20,7 +20,7 @@ METADATA = {"where": "stepbench 1.2, host box.", "command": "stepbench compare a
 
 
 def process(seconds: float, ratio: float) -> Process:
-    return Process(0.0, 0.0, 1.0, (seconds, ratio * seconds))
+    return Process(0.0, (0.0, 0.0), 1.0, (seconds, ratio * seconds))
 
 
 SLOWER = CellResult(
@@ -68,16 +68,18 @@ def test_the_whole_report():
         "\n"
         "Both arms, and a second copy of each as a control, ran side by side on "
         "the same workload in each of the processes, in random order: 10 warm-up iterations, then "
-        "at most 150 measured ones, the garbage collector off. A process gives the median log "
-        "ratio of each copy of the one to each of the other, and their mean; intervals are over "
-        "processes. Slower or "
-        "faster means: wholly beyond 0.50% and beyond the control, at 95 % in all 2 comparisons "
-        "together, and again in fresh processes, whose figures are then shown. No difference "
-        "means: wholly within it, at 99 %. A cell ends when that is clear, and the intervals are "
-        "those of that moment. Detectable is about the smallest slowdown that as many processes "
-        "would find, if the noise stays as it was. The longest cell took 10.0 s. Times are those "
-        "of arms that run side by side and share their caches. Ratio is the time of the one named "
-        "second over that of the first. "
+        "at most 152 measured ones, the garbage collector off. A process gives the median log "
+        "ratio of each copy of the one to each of the other, and their mean; ratios and intervals "
+        "are over processes, of the mean without up to a fifth at either end. Slower or faster "
+        "means: wholly beyond 0.50% and beyond the control, in two runs of fresh processes, of "
+        "which the second one's figures are shown. Each has to be clear at 97.8%: then, although "
+        "it is looked for again and again, arms that differ by just the threshold are called "
+        "different in any of 2 comparisons with a chance of about 2.5 %. No difference means: "
+        "wholly within the threshold, at 99 % in a look. A cell ends when that is clear, and the "
+        "intervals are those of that moment. Detectable is about the smallest slowdown that as "
+        "many processes in each of two runs would find, if the noise stays as it was. The longest "
+        "cell took 10.0 s. Times are those of arms that run side by side and "
+        "share their caches. Ratio is the time of the one named second over that of the first. "
         "Control is how far the interval of the second copies against the first reaches from 1. "
         "stepbench 1.2, host box. Seed 7. "
         "Repeat with `stepbench compare a b`.\n"

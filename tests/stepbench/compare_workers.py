@@ -3,12 +3,14 @@
 import itertools
 import json
 import math
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
 import pytest
 
 from harness import duet as duet_module
+from harness.child import Child
 
 SUBJECTS = Path(__file__).parent.parent / "harness/subjects"
 ONE = ("incremental", "incremental", "--cells", "2x64", "-o", "x.json", "-q", "--no-verify")
@@ -40,9 +42,12 @@ class Workers:
         self.shares: dict[str, float] = {}
         self.errors: dict[str, BaseException] = {}
         self.jobs: list[dict[str, Any]] = []
-        monkeypatch.setattr(duet_module, "run_child", self)
+        monkeypatch.setattr(duet_module, "run_children", self)
 
-    def __call__(self, what: str, _command: object, _seed: int, text: str, _timeout: float) -> str:
+    def __call__(self, children: Sequence[Child], _timeout: float) -> list[str]:
+        return [self._run(child.what, child.text) for child in children]
+
+    def _run(self, what: str, text: str) -> str:
         cell = what.split()[1].rstrip(",")
         if cell in self.errors:
             raise self.errors[cell]

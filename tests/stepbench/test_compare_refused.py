@@ -14,10 +14,10 @@ from .conftest import Run, assert_refused
 
 @pytest.fixture
 def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
-    def run_child(*_: object) -> str:
+    def run_children(*_: object) -> list[str]:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(duet_module, "run_child", run_child)
+    monkeypatch.setattr(duet_module, "run_children", run_children)
     yield
     assert not [path for path in Path().rglob("*.json") if path.name != "there.json"]
 

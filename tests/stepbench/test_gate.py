@@ -190,11 +190,11 @@ def test_options_are_handed_on(run_here: Run, steps: Gate):
     run_here("gate", "--config", "other.toml", "--cpu", f"{core}", "--jobs", "3", "-q")
     assert steps.config is not None
     assert (steps.config.runs, steps.config.base, steps.config.arms) == (3, "v1", ("batched",))
-    assert (steps.options["cpu"], steps.options["jobs"]) == (core, 3)
+    assert (steps.options["cpus"], steps.options["jobs"]) == ((core,), 3)
 
     run_here("gate", "--config", "other.toml", "--base", "origin/main", *QUIET)
     assert steps.config.base == "origin/main"
-    assert steps.options["cpu"] is None
+    assert steps.options["cpus"] == ()
 
 
 def test_progress_goes_to_stderr_unless_quiet(run_here: Run, steps: Gate):
