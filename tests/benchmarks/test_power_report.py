@@ -274,3 +274,24 @@ def test_report_and_plot_lie_beside_the_trials(tmp_path: Path):
     assert "<svg" in plot
     power_report.write_report([grid(0)], tmp_path / "t.jsonl")
     assert (tmp_path / "t.svg").read_text() == plot
+
+
+def test_cores_are_told_apart_and_whether_processes_at_once_depend():
+    # On core 0 always 0.1 % less, on core 1 as much more: as far from independent as can be.
+    text = section([grid(0), grid(1)], "Position")
+
+    found = {row[0]: row[1:] for row in rows(text)}
+    assert found["on core 0"] == ["72", "0.99900 (0.99900 to 0.99900)", "no"]
+    assert found["on core 1"] == ["72", "1.00100 (1.00100 to 1.00100)", "no"]
+    assert "ran at once correlates by -1.00 (72 pairs; chance is up to about 0.24)." in text
+
+
+def test_of_processes_one_after_the_other_there_are_no_pairs():
+    alone = grid(0)
+    for each in alone["cells"]:
+        each["cores"] = [None] * 6
+
+    text = section([alone], "Position")
+
+    assert "on core None" in text
+    assert "correlates" not in text

@@ -11,7 +11,14 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.child import WorkerError, child_environment, hash_seed, run_child
+from harness.child import (
+    Child,
+    WorkerError,
+    child_environment,
+    hash_seed,
+    run_child,
+    run_children,
+)
 
 from .helpers import child_processes
 
@@ -189,3 +196,56 @@ def test_a_worker_dies_with_the_process_that_waits_for_it(tmp_path: Path):
         waiting.kill()
 
     wait_until_gone(pid)
+
+
+def children(*programs: str) -> list[Child]:
+    return [
+        Child(f"cell {number}", [sys.executable, "-c", program], 1, f"{number}")
+        for number, program in enumerate(programs)
+    ]
+
+
+def test_workers_run_at_once_and_answer_in_their_order(tmp_path: Path):
+    # Each waits for the other one; what they print is more than a pipe holds.
+    program = (
+        "import pathlib, sys, time; me = int(sys.stdin.read()); "
+        f"folder = pathlib.Path({str(tmp_path)!r}); (folder / str(me)).touch()\n"
+        "while not (folder / str(1 - me)).exists(): time.sleep(0.01)\n"
+        "time.sleep(0.2 * (1 - me)); print(me, 'x' * 100_000)"
+    )
+
+    found = run_children(children(program, program), 60)
+
+    assert found == [f"{number} {'x' * 100_000}\n" for number in range(2)]
+
+
+@pytest.mark.parametrize("place", [0, 1])
+def test_of_workers_at_once_the_one_that_fails_is_named_and_the_other_stopped(
+    tmp_path: Path, place: int
+):
+    note = tmp_path / "note"
+    sleeps = (
+        "import os, pathlib, time; "
+        f"pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+    )
+    fails = (
+        f"import pathlib, time\nwhile not pathlib.Path({str(note)!r}).exists(): time.sleep(0.01)\n"
+        "raise RuntimeError('a broken arm')"
+    )
+    programs = (fails, sleeps) if place == 0 else (sleeps, fails)
+
+    with pytest.raises(WorkerError) as caught:
+        # The first one is waited for; of one that hangs, another one that died is the reason.
+        run_children(children(*programs), 3)
+
+    words = f"cell {place}: the worker failed: RuntimeError: a broken arm"
+    assert str(caught.value) == words
+    wait_until_gone(int(note.read_text()))
+
+
+def test_one_time_limit_holds_for_all_workers():
+    began = time.monotonic()
+    with pytest.raises(WorkerError, match=r"^cell 1: the worker hung: no result after 2 s$"):
+        run_children(children("import time; time.sleep(1)", "import time; time.sleep(60)"), 2)
+    # Not the limit once more after the first one: far less than either program takes.
+    assert time.monotonic() - began < 30

@@ -381,3 +381,46 @@ def test_nothing_is_changed(tmp_path: Path):
     look((3,), (0, 1, 3), CLOCK, tmp_path, PROGRAMS.get, lambda _: True)
     after = {file: file.read_bytes() for file in tmp_path.rglob("*") if file.is_file()}
     assert after == before
+
+
+@pytest.mark.parametrize(
+    ("measured", "siblings", "found", "advice"),
+    [
+        ((1, 3), {1: "0-1", 3: "2-3"}, "0, 1; 2, 3 share a core", "keep 0, 2 idle"),
+        ((1, 3), {1: "1", 3: "2-3"}, "2, 3 share a core", "keep 2 idle"),
+        (
+            (2, 3),
+            {2: "2-3", 3: "2-3"},
+            "2, 3 share a core",
+            "pin to one of them and keep the other idle",
+        ),
+    ],
+)
+def test_threads_of_several_cores_that_are_measured_on(
+    tmp_path: Path, measured: tuple[int, ...], siblings: dict[int, str], found: str, advice: str
+):
+    files: dict[str, str | None] = {
+        f"{CPUS}/cpu{cpu}/topology/thread_siblings_list": text for cpu, text in siblings.items()
+    }
+
+    finding = machine(tmp_path, files, cpus=measured, allowed=(0, 1, 2, 3))["hyper-threads"]
+
+    assert finding == Finding("hyper-threads", found, BETTER, advice)
+
+
+@pytest.mark.parametrize(("isolated", "state"), [("1,3", GOOD), ("1-3", GOOD), ("3", BETTER)])
+def test_all_cores_that_are_measured_on_have_to_be_isolated(
+    tmp_path: Path, isolated: str, state: State
+):
+    files: dict[str, str | None] = {f"{CPUS}/isolated": isolated}
+
+    assert machine(tmp_path, files, cpus=(1, 3))["isolated cores"].state == state
+
+
+@pytest.mark.parametrize(("load", "state"), [("1.00", GOOD), ("1.10", BETTER)])
+def test_a_core_has_to_be_left_for_each_process_at_once(tmp_path: Path, load: str, state: State):
+    files: dict[str, str | None] = {"proc/loadavg": f"{load} 0.00 0.00 1/100 4242"}
+
+    found = machine(tmp_path, files, cpus=(1, 3), allowed=(0, 1, 3))
+
+    assert found["load"].state == state

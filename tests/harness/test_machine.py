@@ -15,7 +15,9 @@ from harness.machine import (
     allowed_cpus,
     available_memory,
     choose_cpu,
+    choose_cpus,
     describe,
+    keep_off,
     lock_cpu,
     lock_file,
 )
@@ -274,3 +276,92 @@ def test_describe_reads_the_state_of_the_core(root: Path, cpu: int | None, gover
     assert found["stepbench_no_turbo"] == "1"
     # pyperf takes no empty metadata.
     assert found["stepbench_boost"] == "unknown"
+
+
+def write(root: Path, files: dict[str, str]) -> None:
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text + "\n")
+
+
+SIBLINGS = "sys/devices/system/cpu/cpu3/topology/thread_siblings_list"
+QUOTA = {"proc/self/cgroup": "0::/", "sys/fs/cgroup/cpu.max": "150000 100000"}
+
+
+@pytest.mark.usefixtures("cpus")
+@pytest.mark.parametrize(
+    ("files", "chosen"),
+    [
+        ({}, (2, 3)),
+        # Each core has one thread, and the quota is enough for two.
+        ({SIBLINGS: "3", **QUOTA, "sys/fs/cgroup/cpu.max": "200000 100000"}, (2, 3)),
+        ({SIBLINGS: "2-3"}, (1, 3)),
+        ({SIBLINGS: "0-3"}, (3,)),
+        (QUOTA, (3,)),
+        ({**QUOTA, "sys/fs/cgroup/cpu.max": "max 100000"}, (2, 3)),
+    ],
+)
+def test_two_cores_are_chosen_that_do_not_slow_each_other(
+    tmp_path: Path, files: dict[str, str], chosen: tuple[int, ...]
+):
+    write(tmp_path, files)
+
+    assert choose_cpus(None, tmp_path) == chosen
+
+
+def test_of_one_core_that_one_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
+
+    assert choose_cpus(None, tmp_path) == (5,)
+
+
+@pytest.mark.usefixtures("cpus")
+@pytest.mark.parametrize(
+    ("text", "chosen"), [("none", ()), ("2", (2,)), ("3,1", (3, 1)), ("1,2,3", (1, 2, 3))]
+)
+def test_cores_can_be_named(text: str, chosen: tuple[int, ...]):
+    assert choose_cpus(text) == chosen
+
+
+@pytest.mark.usefixtures("cpus")
+@pytest.mark.parametrize(
+    ("text", "message"),
+    [
+        ("1,1", "--cpu takes different core numbers or 'none', not '1,1'"),
+        ("1,none", "--cpu takes different core numbers or 'none', not '1,none'"),
+        ("1,", "--cpu takes a core number or 'none', not ''"),
+        ("1, 2", "--cpu takes a core number or 'none', not ' 2'"),
+        ("1,7", "core 7 is not allowed here; allowed: 1, 2, 3"),
+    ],
+)
+def test_cores_that_are_none_are_refused(text: str, message: str):
+    with pytest.raises(InputError) as caught:
+        choose_cpus(text)
+    assert str(caught.value) == message
+
+
+def test_of_several_cores_all_are_locked_or_none():
+    with lock_cpu(6, 7):
+        assert not is_free(lock_cpu(6))
+        assert not is_free(lock_cpu(7))
+    with other_run("cpu", 7):
+        with pytest.raises(InputError, match=r"^core 7 is being measured on"), lock_cpu(6, 7):
+            pytest.fail("two runs on one core")
+        assert is_free(lock_cpu(6))
+
+
+@pytest.mark.parametrize(("cores", "left"), [((3,), {1, 2}), ((1, 3), {2}), ((1, 2, 3), {1, 2, 3})])
+def test_this_process_keeps_off_the_cores_if_there_are_others(
+    monkeypatch: pytest.MonkeyPatch, cores: tuple[int, ...], left: set[int]
+):
+    now = {1, 2, 3}
+    monkeypatch.setattr(os, "sched_getaffinity", lambda _: set(now))
+
+    def move(_: int, cpus: set[int]) -> None:
+        now.clear()
+        now.update(cpus)
+
+    monkeypatch.setattr(os, "sched_setaffinity", move)
+    with keep_off(*cores):
+        assert now == left
+    assert now == {1, 2, 3}

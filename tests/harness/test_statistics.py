@@ -8,11 +8,14 @@ from hypothesis import strategies as st
 
 from harness.statistics import (
     Estimate,
+    Mean,
     crossover,
+    degrees_of,
     estimate,
     geometric_mean,
     proportion,
     student_t,
+    trimmed_mean,
 )
 
 # 0.975 quantiles to three decimals, from printed tables of the t distribution.
@@ -192,3 +195,41 @@ def test_a_share_has_its_exact_interval(found: int, trials: int, low: float, hig
 def test_what_is_no_share_is_refused(found: int, trials: int):
     with pytest.raises(ValueError, match="is no share"):
         proportion(found, trials)
+
+
+def test_a_trimmed_mean_leaves_out_a_fifth_at_either_end():
+    # One of six at each end; the others become 2, 2, 3, 4, 5, 5, whose squared deviations from
+    # their mean of 3.5 sum up to 9.5. Divided by 4 times 3, that is the square of the error.
+    values = [100.0, 3.0, 2.0, -50.0, 5.0, 4.0]
+
+    assert trimmed_mean(values) == Mean(3.5, pytest.approx(math.sqrt(9.5 / 12)), 3)
+
+
+def test_of_few_values_all_count():
+    # 1, 2, 3, 6: mean 3, squared deviations 14 in all.
+    assert trimmed_mean([6.0, 1.0, 2.0, 3.0]) == Mean(3.0, pytest.approx(math.sqrt(14 / 12)), 3)
+    assert trimmed_mean([1.0, 1.0]) == Mean(1.0, 0.0, 1)
+
+
+@pytest.mark.parametrize("values", [[], [1.0]])
+def test_one_value_has_no_error(values: list[float]):
+    with pytest.raises(ValueError, match="no deviation"):
+        trimmed_mean(values)
+
+
+@pytest.mark.parametrize(
+    ("count", "degrees"), [(2, 1), (4, 3), (5, 2), (6, 3), (9, 6), (10, 5), (28, 17)]
+)
+def test_as_many_degrees_of_freedom_as_values_are_left_less_one(count: int, degrees: int):
+    assert degrees_of(count) == degrees
+    assert trimmed_mean([float(value) for value in range(count)]).degrees == degrees
+
+
+@given(st.lists(st.floats(-1e3, 1e3), min_size=5, max_size=40), st.floats(1e4, 1e9))
+def test_how_far_off_the_outermost_are_changes_nothing(values: list[float], far: float):
+    inside = sorted(values)
+    outside = [inside[0] - far, *inside[1:-1], inside[-1] + far]
+
+    before, after = trimmed_mean(inside), trimmed_mean(outside)
+
+    assert (after.value, after.error) == (pytest.approx(before.value), pytest.approx(before.error))

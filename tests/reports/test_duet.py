@@ -3,6 +3,7 @@
 import io
 import json
 from collections.abc import Sequence
+from dataclasses import replace
 
 import pytest
 
@@ -39,7 +40,7 @@ SAME = CellResult(
 FAILED = CellResult(SECOND, Verdict(Kind.INCONCLUSIVE, "the worker died"), failure="it died")
 
 
-def duet(*results: CellResult, a: ArmSource = A, b: ArmSource = B, **fields: float) -> Duet:
+def duet(*results: CellResult, a: ArmSource = A, b: ArmSource = B, **fields: object) -> Duet:
     return Duet(a, b, tuple(result.scenario for result in results), **fields)  # type: ignore[arg-type]
 
 
@@ -270,3 +271,25 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
             },
         ],
     }
+
+
+def test_processes_at_once_are_told():
+    text = written([SAME], cpus=(0, 1))
+
+    assert "in each of the processes, 2 at once on a core each, in random order" in text
+
+
+@pytest.mark.parametrize(
+    ("cores", "told"),
+    [
+        ([0, 1, 0, 1, 0, 1], ""),
+        ([0, 1, 0, 0, 0, 0], "v2-2x64: core 1 was busy, and left out after 1 process."),
+        ([0, 1, 0, 1, 1, 1], "v2-2x64: core 0 was busy, and left out after 2 processes."),
+    ],
+)
+def test_a_core_that_was_left_out_is_told(cores: list[int | None], told: str):
+    result = replace(SAME, cores=cores)
+
+    text = written([result], cpus=(0, 1))
+
+    assert "left out" not in text if not told else told in text.split("\n\n")

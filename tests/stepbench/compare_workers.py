@@ -40,6 +40,7 @@ class Workers:
     def __init__(self, monkeypatch: pytest.MonkeyPatch) -> None:
         self.effects: dict[str, float] = {}
         self.shares: dict[str, float] = {}
+        self.shares_of_cores: dict[int, float] = {}
         self.errors: dict[str, BaseException] = {}
         self.jobs: list[dict[str, Any]] = []
         monkeypatch.setattr(duet_module, "run_children", self)
@@ -54,7 +55,8 @@ class Workers:
         self.jobs.append(json.loads(text))
         second = 2e-3 * math.exp(self.effects.get(cell, 0.0))
         samples = [[2e-3] * 2, [second] * 2] * 2
-        found = {"seconds": samples, "cpu_share": self.shares.get(cell, 1.0)}
+        share = self.shares_of_cores.get(self.jobs[-1]["cpu"], self.shares.get(cell, 1.0))
+        found = {"seconds": samples, "cpu_share": share}
         return json.dumps({**found, "imports": [0, 1, 2, 3], "orders": [[0, 1, 2, 3]] * 2})
 
     def cells(self) -> list[str]:

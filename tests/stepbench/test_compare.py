@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from harness.child import WorkerError
+from harness.machine import allowed_cpus
 
 from .compare_workers import ONE, TWO, Workers, cells_in, strictly, subject
 from .conftest import Ran, Run, run_script
@@ -209,3 +210,27 @@ def test_with_real_workers_a_much_slower_arm_is_no_pass():
     )
 
     assert strictly(ran.out)["verdict"] == {1: "slower", 3: "inconclusive"}[ran.code]
+
+
+def test_a_worker_runs_on_each_core_that_is_named(run_here: Run, workers: Workers):
+    first, last = min(allowed_cpus()), max(allowed_cpus())
+    cores = list(dict.fromkeys((last, first)))
+
+    ran = run_here("compare", *ONE, "--cpu", ",".join(map(str, cores)))
+
+    assert [job["cpu"] for job in workers.jobs] == (cores * 6)[:6]
+    assert f"pinned to core{'s' * (len(cores) > 1)} {' and '.join(map(str, cores))};" in ran.out
+    assert json.loads(Path("x.json").read_text())["cpus"] == cores
+
+
+@pytest.mark.skipif(len(allowed_cpus()) < 2, reason="two cores are needed")
+def test_a_core_that_others_use_is_left_out_and_that_is_told(run_here: Run, workers: Workers):
+    first, last = min(allowed_cpus()), max(allowed_cpus())
+    workers.shares_of_cores[first] = 0.5
+
+    ran = run_here("compare", *ONE, "--cpu", f"{first},{last}")
+
+    assert ran.code == 0
+    assert [job["cpu"] for job in workers.jobs] == [first, *[last] * 5]
+    words = f"\n\nv2-2x64: core {first} was busy, and left out after 1 process.\n\n"
+    assert words in ran.out

@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 
 from harness import duet as duet_module
-from harness.machine import choose_cpu, lock_cpu
+from harness.machine import choose_cpus, lock_cpu
 
 from .compare_workers import strictly, subject
 from .conftest import Run, assert_refused
@@ -130,8 +130,9 @@ def test_an_arm_that_breaks_while_it_is_measured_is_a_finding(run_here: Run, nam
 
 
 @pytest.mark.usefixtures("nothing_is_measured")
-def test_a_core_that_another_run_measures_on_is_refused(run_here: Run):
-    with lock_cpu(choose_cpu(None)):
+@pytest.mark.parametrize("place", [0, -1])
+def test_a_core_that_another_run_measures_on_is_refused(run_here: Run, place: int):
+    with lock_cpu(choose_cpus(None)[place]):
         ran = run_here("compare", "incremental", "batched", "--cells", "2x64", "--no-verify", "-q")
 
     assert_refused(ran, "is being measured on by another run")

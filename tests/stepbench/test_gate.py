@@ -9,6 +9,7 @@ from typing import Any
 
 import pytest
 
+from harness import duet as duet_module
 from harness import gate_steps, shared_code, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
@@ -255,6 +256,17 @@ def test_a_core_that_is_measured_on_is_refused(run_here: Run):
     core = min(os.sched_getaffinity(0))
     with lock_cpu(core):
         assert_refused(run_here("gate", "--cpu", f"{core}"), "is being measured on by another run")
+
+
+def test_cells_that_do_not_fit_on_all_cores_at_once_are_refused(
+    run_here: Run, steps: Gate, monkeypatch: pytest.MonkeyPatch
+):
+    Path("stepbench.toml").write_text(CONFIG.replace("v2-2x64", "v2-64x2048"))
+    # What counting their work needs is looked at by itself.
+    monkeypatch.setattr(duet_module, "available_memory", lambda: 1_000_000)
+
+    assert_refused(run_here("gate", "-q"), "would not fit the memory")
+    assert steps.config is None
 
 
 # A gate that really plays and counts, in one tiny cell; only the timing is made up.
