@@ -19,7 +19,7 @@ from reports.markdown import render_table
 from reports.table import Table
 
 # Up to how many processes a run may have.
-_LENGTHS = (6, 12, 28, 58, 220)
+_UP_TO = (6, 12, 28, 60, 240)
 # A share of the processes is so many standard deviations off, to either side.
 _NOISES = {"normal": (0.0, 0.0), "one process of ten far off": (0.1, 5.0)}
 
@@ -31,21 +31,26 @@ _NOISES = {"normal": (0.0, 0.0), "one process of ten far off": (0.1, 5.0)}
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> None:
     """Print a table."""
+    counts = [*looks(at_once)]
+    # The last look within each.
+    lengths = dict.fromkeys(
+        max(count for count in counts if count <= most) for most in _UP_TO if most >= counts[0]
+    )
     rows = []
     for name, noise in _NOISES.items():
-        lower = _lower_bounds(runs, at_once, seed, *noise)
+        lower = _lower_bounds(runs, counts, seed, *noise)
         for count in comparisons:
             confidence = Rule(comparisons=count).confidence
             erring = np.zeros(runs, dtype=bool)
             cells = []
             for look, (middle, error) in lower.items():
                 erring |= middle > student_t(degrees_of(look), confidence) * error
-                if look in _LENGTHS:
+                if look in lengths:
                     share = float(erring.mean())
                     times = share / ((1 - confidence) / 2)
                     cells.append(f"{times:.1f} x; {count * share**2:.2%}")
             rows.append((name, f"{count}", f"{confidence:.2%}", *cells))
-    head = ("Noise", "Comparisons", "Confidence", *(f"up to {length}" for length in _LENGTHS))
+    head = ("Noise", "Comparisons", "Confidence", *(f"up to {length}" for length in lengths))
     click.echo(render_table(Table(head, tuple(rows))))
     click.echo(
         f"\n{runs:,} runs, {at_once} processes at once: how much more often a run of up to so many "
@@ -55,11 +60,10 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
 
 
 def _lower_bounds(
-    runs: int, at_once: int, seed: int, share: float, far: float
+    runs: int, counts: list[int], seed: int, share: float, far: float
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Return the trimmed means of simulated runs and their errors, for each look."""
     rng = np.random.default_rng(seed)
-    counts = [*looks(at_once)]
     effects = rng.normal(size=(runs, counts[-1]))
     effects += rng.choice([-far, far], effects.shape) * (rng.random(effects.shape) < share)
     found = {}

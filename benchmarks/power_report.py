@@ -72,19 +72,21 @@ def _setting(trials: Sequence[Record]) -> str:
     dates = sorted(trial["date"][:10] for trial in trials)
     revisions = sorted({str(trial["revision"])[:12] for trial in trials})
     hours = sum(trial.get("seconds", 0.0) for trial in trials) / 3600
-    first = trials[-1]
+    run = trials[-1]
+    days = " to ".join(dict.fromkeys((dates[0], dates[-1])))
+    cells = len(find_scenarios("grid"))
     dirty = " with local changes" if any(trial["dirty"] for trial in trials) else ""
     return (
-        f"{len(trials)} trials of {hours:.1f} hours in all, {dates[0]} to {dates[-1]}; machine "
-        f"`{first['machine']}`: {first['processor']}, {first['cores']} cores allowed, Python "
-        f"{first['python']}; stepbench revision {', '.join(revisions)}{dirty}; stand-ins: provider "
-        f"{first['provider']}; {first['budget']:g} s a cell. Made by `python "
+        f"{len(trials)} trials of {hours:.1f} hours in all, {days}; machine "
+        f"`{run['machine']}`: {run['processor']}, {run['cores']} cores allowed, Python "
+        f"{run['python']}; stepbench revision {', '.join(revisions)}{dirty}; stand-ins: provider "
+        f"{run['provider']}; {run['budget']:g} s a cell. Made by `python "
         "benchmarks/power_study.py`, which adds to them when it is called again. The arm is "
         "`incremental`. A slowed arm is the same source with a wait after each call, of that share "
         "of the call's own time; the arm it is held against has the same lines with a share of 0. "
-        f"Cores measured on, with a process on each at once: {first['cpus']}. All verdicts are "
-        "those of a grid of twelve cells: a difference has to be clear in two runs, each at a "
-        f"confidence of {Rule(comparisons=12).confidence:.2%}. "
+        f"Cores measured on, with a process on each at once: {run['cpus']}. All verdicts are "
+        f"those of a grid of {cells} cells: a difference has to be clear in two runs, each at a "
+        f"confidence of {Rule(comparisons=cells).confidence:.2%}. "
         "Intervals of shares are exact ones (Clopper and Pearson), 95 %."
     )
 
@@ -103,10 +105,12 @@ def _false_alarms(trials: Sequence[Record]) -> str:
         ("cells", count(sum(map(is_alarm, cells)), len(cells))),
     ]
     told = ", ".join(f"{number} times {kind}" for kind, number in kinds.most_common())
-    ended = ", ".join(f"{number} with {code}" for code, number in sorted(codes.items()))
+    ended = ", ".join(
+        f"{number} times with exit code {code}" for code, number in sorted(codes.items())
+    )
     return (
         f"{table(('A/A', 'False alarms'), rows)}\n\nOf the cells: {told}. The command ended "
-        f"{ended} (0 no difference in any cell, 3 inconclusive in some). Of the 95 % intervals, "
+        f"{ended} (0: no difference in any cell; 3: inconclusive in some). Of the 95 % intervals, "
         f"{_holding_one(cells)} hold 1; they are those of the moment at which a cell stopped. "
         f"A cell took {seconds(took)}."
     )
@@ -196,18 +200,26 @@ def _cells(trials: Sequence[Record]) -> str:
 
 
 def _hogs(trials: Sequence[Record]) -> str:
-    rows = []
+    rows, tried = [], []
     for label, wrong in (("a/a", (Kind.SLOWER, Kind.FASTER)), ("1 %", ("faster", "no difference"))):
         cells = cells_of(of(trials, f"{label} beside a hog"))
         if cells:
+            tried += cells
             bad = sum(cell["kind"] in wrong for cell in cells)
             rows.append((label, count(bad, len(cells)), *_kinds(cells)))
     head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
+    left_out = sum(_has_lost_a_core(cell) for cell in tried)
     words = (
-        "In all twelve cells in turn; in every other trial the hog is pinned to one of the cores "
-        "that are measured on, in the rest it may run on any."
+        "In all twelve cells in turn; in every other trial the hog is pinned to the last of the "
+        f"cores that are measured on, in the rest it may run on any. In {left_out} of these trials "
+        "a core was left out that turned out to be busy."
     )
     return f"{table(head, rows)}\n\n{words}" if rows else ""
+
+
+def _has_lost_a_core(cell: Record) -> bool:
+    """Return whether one was left out: each in use has the same number of processes."""
+    return len({cell["cores"].count(core) for core in cell["cores"]}) > 1
 
 
 def _resampled(trials: Sequence[Record]) -> str:
@@ -235,7 +247,8 @@ def _resampled(trials: Sequence[Record]) -> str:
     head = ("Slowdown", "Grids with a difference", *(f"Cells: {kind}" for kind in Kind))
     words = (
         f"{_RESAMPLED_GRIDS} grids: for each cell a live A/A run is drawn, and then processes of "
-        "it, as if they did not depend on each other; for the slowdown each effect is moved by it. "
+        "it, as if they did not depend on each other, and one at a time; for the slowdown each "
+        "effect is moved by it. "
         "It shows what the rule does with this noise, not what the machine does at another time."
     )
     return f"{table(head, rows)}\n\n{words}"

@@ -9,6 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from power_file import Record, cells_of, of
 from power_words import count, is_alarm, seconds, table
 
+from harness.statistics import proportion
 from harness.verdict import Kind
 
 # Slowdowns that the peers are asked for.
@@ -29,12 +30,14 @@ _WORDS = (
     "its users run it: a baseline is stored, then the other arm is run and compared with it. The "
     "tools keep their defaults: the garbage collector runs under pyperf and pytest-benchmark, and "
     "is off under asv and in the duet. The duet has cores {cpus} at once; the tools run one "
-    "process at a time, on the last of them. A trial's time includes the start of the tool."
+    "process at a time, on the last of them. A trial's time includes the start of the tool; that "
+    "of the duet the start of its processes, not of the command."
 )
 _EQUAL_WORDS = (
-    "The threshold at which a tool finds as many of the 1 % as the duet ({target:.0%}), or hardly "
-    "fewer, and what that costs in false alarms. It is chosen on the very trials that it is judged "
-    "by, which flatters the tools."
+    "The largest threshold at which a tool finds as large a share of the 1 % as the duet does at "
+    "least, after the interval above ({target:.0%}), and what that costs in false alarms; where "
+    "none is above 0, what it finds above 0. It is chosen on the very trials that it is judged by, "
+    "which flatters the tools."
 )
 
 
@@ -60,7 +63,7 @@ def peers_section(trials: Sequence[Record]) -> str:
         rows.append((rule, *shares, seconds(took)))
     head = ("Tool", "A/A: false alarms", "1 % found", "5 % found", "A trial took")
     cells = ", ".join(dict.fromkeys(trial["cell"] for trial in trials if "peers" in trial))
-    target = sum(found) / len(found)
+    target = proportion(sum(found), len(found)).low
     equal = [
         _equal_detection(rule, rules[rule], statistic, which, target)
         for rule, (statistic, which) in _EQUAL_DETECTION.items()
@@ -103,7 +106,8 @@ def _equal_detection(
         return (name, "-", "-", "-", "-")
     least = slowed[needed - 1]
     if least <= 1:
-        return (name, "none above 0", "-", "-", "-")
+        shares = [_share_of([ratio > 1 for ratio in values]) for values in ratios.values()]
+        return (name, "none above 0", *shares)
     shares = [_share_of([ratio >= least for ratio in values]) for values in ratios.values()]
     return (name, f"{least - 1:.2%}", *shares)
 

@@ -48,14 +48,24 @@ def positions_section(trials: Sequence[Record]) -> str:
         after = [pair[1] for pair in pairs if pair[1] is not None]
         both = [effect for cell in own for effect in cell["effects"]]
         places.append((name, *(ratio(mean(values)) for values in (before, after, both))))
-    head = ("Position", "Processes", "Mean A/A ratio", f"Within {_NO_BIAS:.2%}")
+    head = ("Position", "Processes", "Mean A/A ratio", f"Mean within {_NO_BIAS:.2%}")
     place_head = ("Cell", "A ran before B", "B ran before A", "Both orders")
     words = (
         "What a place within an iteration is worth: the arm that runs later finds other caches. "
         "The orders come equally often in each process, so that a process's figure, the last "
-        f"column, does not have it.{_of_pairs(grids)}"
+        f"column, does not have it. Of these means {_far_off(grids)} lie further than "
+        f"{_NO_BIAS:.2%} from 1.{_of_pairs(grids)}"
     )
     return f"{table(head, rows)}\n\n{table(place_head, places)}\n\n{words}"
+
+
+def _far_off(grids: Sequence[Record]) -> str:
+    """Return in how many cells the mean lies too far from 1."""
+    means = [
+        mean([effect for cell in own for effect in cell["effects"]]).value
+        for own in by_cell(grids).values()
+    ]
+    return f"{sum(abs(value - 1) > _NO_BIAS for value in means)} of {len(means)}"
 
 
 def _of_pairs(grids: Sequence[Record]) -> str:
@@ -73,7 +83,7 @@ def _of_pairs(grids: Sequence[Record]) -> str:
         for (one, core), (other, next_core) in itertools.pairwise(
             zip(cell["effects"], cell["cores"], strict=True)
         )
-        # The cores come in one order: the second of a batch is on a later one.
+        # Within a batch the cores ascend.
         if core is not None and next_core is not None and core < next_core
     ]
     if len(products) < _FEWEST_PAIRS:

@@ -25,7 +25,7 @@ _TURBO = {
 # Clock sources that are read without a system call.
 _QUICK_CLOCKS = ("tsc", "kvm-clock", "arch_sys_counter", "hyperv_clocksource_tsc_page")
 _ASLR = {"0": "off", "1": "on, but not for the heap", "2": "on"}
-# For what measures, and for all else; a duet measures on two.
+# A duet measures on two at once.
 _CORES_NEEDED = 2
 # An iteration takes some microseconds at least.
 _LONGEST_CLOCK_READ = 1e-6
@@ -95,7 +95,7 @@ def _allowed(root: Path, allowed: Sequence[int]) -> Finding:
     online = len(cpu_list(read_text(root / _CPUS / "online")))
     found = f"{_words(allowed)} ({len(allowed)} of {online or 'an unknown number'} online)"
     if len(allowed) < _CORES_NEEDED:
-        advice = "allow a second core, so that what measures has one of its own"
+        advice = "allow a second core, since two processes are measured at once"
         return Finding("allowed cores", found, State.BETTER, advice)
     return Finding("allowed cores", found, State.GOOD)
 
@@ -167,7 +167,7 @@ def _siblings(root: Path, cores: Sequence[int]) -> Finding:
         return Finding(name, f"none share a core with {_words(cores)}", State.GOOD)
     found = f"{'; '.join(map(_words, shared))} share a core"
     others = sorted({cpu for group in shared for cpu in group if cpu not in cores})
-    if not others:
+    if any(len({*group} & {*cores}) > 1 for group in shared):
         return Finding(name, found, State.BETTER, "pin to one of them and keep the other idle")
     advice = f"keep {_words(others)} idle"
     # The first core of a machine often cannot go offline, and the last but one should not.

@@ -55,7 +55,7 @@ def choose_cpu(text: str | None) -> int | None:
 
 
 def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
-    """Return the cores to pin to, one process on each at once; none for no pinning.
+    """Return the cores to pin to, ascending, one process on each at once; none for no pinning.
 
     Args:
         text: core numbers with commas between them, ``none``, or None for the default: the last
@@ -70,7 +70,7 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
         cpus = [choose_cpu(part) for part in text.split(",")]
         if len(set(cpus)) < len(cpus) or (None in cpus and len(cpus) > 1):
             raise InputError(f"--cpu takes different core numbers or 'none', not {text!r}")
-        return tuple(cpu for cpu in cpus if cpu is not None)
+        return tuple(sorted(cpu for cpu in cpus if cpu is not None))
     *others, last = allowed_cpus()
     siblings = root / f"sys/devices/system/cpu/cpu{last}/topology/thread_siblings_list"
     others = [cpu for cpu in others if cpu not in cpu_list(read_text(siblings))]

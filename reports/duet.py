@@ -57,8 +57,7 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
         f"{result.scenario.name}: core {core} was busy, and left out after "
         f"{counted(result.cores.count(core), 'process')}."
         for result in results
-        for core in duet.cpus
-        if core in result.cores and core not in result.cores[-len(duet.cpus) :]
+        for core in _left_out(result)
     ]
     if any(_is_far(result) for result in results):
         parts.append(
@@ -66,6 +65,12 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
             "their ratio by several per cent: for named arms, take it from `speedup`."
         )
     return parts
+
+
+def _left_out(result: CellResult) -> list[int | None]:
+    """Return the cores that were busy: each in use has the same number of processes."""
+    most = max(map(result.cores.count, result.cores), default=0)
+    return [core for core in dict.fromkeys(result.cores) if result.cores.count(core) < most]
 
 
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:
@@ -204,6 +209,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
                 **finite(asdict(result.verdict)),
                 "processes": len(result.first),
                 "repeated": len(result.second),
+                "cores_left_out": _left_out(result),
                 "took": result.took,
             }
             for result in results

@@ -88,6 +88,7 @@ def command(
     scenarios = find_scenarios(settings.scenario)
     for scenario in scenarios:
         check_feasible(scenario, iterations_of(scenario) + 1, "0", memory)
+    # Of all that may be timed: better known now than after minutes of what is not timed.
     timed = [scenario for scenario in scenarios if scenario.name in settings.cells]
     check_memory(timed, len(cores), 0)
     steps: list[Step] = []

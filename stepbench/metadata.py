@@ -42,7 +42,7 @@ def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, o
     """Return the same with the command, the date and a sentence that says it all, as ``where``.
 
     Args:
-        cpus: the cores measured on; none for no pinning.
+        cpus: the cores measured on; none for no pinning. The governor is that of the last one.
         provider: where the stand-ins come from.
         more: what else belongs into the sentence.
     """

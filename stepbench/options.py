@@ -133,8 +133,9 @@ def cpus_option(function: F) -> F:
     return click.option(
         "--cpu",
         metavar="N[,N...]",
-        help="Cores to pin to, one process on each at once, or none.  [default: the last two, or "
-        "one where two are threads of one core or a CPU quota is below two]",
+        help="Cores to pin to, one process on each at once, or none.  [default: the last and the "
+        "last other one that is no thread of the same core; the last alone if there is none or a "
+        "CPU quota is below two]",
     )(function)
 
 

@@ -301,7 +301,7 @@ def test_a_single_core_is_shared_with_what_measures(tmp_path: Path):
         "allowed cores",
         "3 (1 of 4 online)",
         BETTER,
-        "allow a second core, so that what measures has one of its own",
+        "allow a second core, since two processes are measured at once",
     )
     # A core cannot be more than all of one.
     assert found["CPU quota"].found == "1.00 cores of 1 allowed"
@@ -388,6 +388,12 @@ def test_nothing_is_changed(tmp_path: Path):
     [
         ((1, 3), {1: "0-1", 3: "2-3"}, "0, 1; 2, 3 share a core", "keep 0, 2 idle"),
         ((1, 3), {1: "1", 3: "2-3"}, "2, 3 share a core", "keep 2 idle"),
+        (
+            (1, 2, 3),
+            {1: "0-1", 2: "2-3", 3: "2-3"},
+            "0, 1; 2, 3 share a core",
+            "pin to one of them and keep the other idle",
+        ),
         (
             (2, 3),
             {2: "2-3", 3: "2-3"},

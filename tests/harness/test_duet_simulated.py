@@ -101,7 +101,7 @@ def test_of_arms_on_the_threshold_hardly_anything_is_said(simulate: Simulate, ef
 def test_of_all_cells_on_the_threshold_hardly_one_is_called_different(
     simulate: Simulate, heavy: float
 ):
-    """The worst there is for false alarms, with the looks of two processes at once: 2.5 %."""
+    """The worst there is for false alarms: 2.5 %."""
     found = simulate(100, 12, math.log1p(0.005), heavy, 0.17)
 
     assert found[Kind.SLOWER] + found[Kind.FASTER] <= 5

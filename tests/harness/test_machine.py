@@ -317,7 +317,7 @@ def test_of_one_core_that_one_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_pat
 
 @pytest.mark.usefixtures("cpus")
 @pytest.mark.parametrize(
-    ("text", "chosen"), [("none", ()), ("2", (2,)), ("3,1", (3, 1)), ("1,2,3", (1, 2, 3))]
+    ("text", "chosen"), [("none", ()), ("2", (2,)), ("3,1", (1, 3)), ("1,2,3", (1, 2, 3))]
 )
 def test_cores_can_be_named(text: str, chosen: tuple[int, ...]):
     assert choose_cpus(text) == chosen

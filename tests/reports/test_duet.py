@@ -255,6 +255,7 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
                 "detectable": 0.00876,
                 "processes": 3,
                 "repeated": 2,
+                "cores_left_out": [],
                 "took": 4.5,
             },
             {
@@ -267,6 +268,7 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
                 "detectable": None,
                 "processes": 0,
                 "repeated": 0,
+                "cores_left_out": [],
                 "took": 0.0,
             },
         ],
@@ -285,6 +287,7 @@ def test_processes_at_once_are_told():
         ([0, 1, 0, 1, 0, 1], ""),
         ([0, 1, 0, 0, 0, 0], "v2-2x64: core 1 was busy, and left out after 1 process."),
         ([0, 1, 0, 1, 1, 1], "v2-2x64: core 0 was busy, and left out after 2 processes."),
+        ([0, 1, 2, 0, 1, 2, 0, 1], "v2-2x64: core 2 was busy, and left out after 2 processes."),
     ],
 )
 def test_a_core_that_was_left_out_is_told(cores: list[int | None], told: str):
