@@ -1,7 +1,7 @@
 """How often a duet calls arms different that differ by just the threshold, in simulations.
 
 A run of a duet is looked at again and again, and errs more often than an interval that is looked at
-once. ``harness.verdict`` allows for ten times as often; this says how often it is.
+once. The rule of verdicts allows for ten times as often; this says how often it is.
 
     python benchmarks/looks.py
     python benchmarks/looks.py --runs 100000 --comparisons 12
@@ -24,11 +24,26 @@ _UP_TO = (6, 12, 28, 60, 240)
 _NOISES = {"normal": (0.0, 0.0), "one process of ten far off": (0.1, 5.0)}
 
 
-@click.command(help=__doc__)
-@click.option("--runs", type=click.IntRange(100), default=20_000, show_default=True)
-@click.option("--comparisons", multiple=True, type=click.IntRange(1), default=(1, 2, 12, 100))
-@click.option("--at-once", type=click.IntRange(1, 64), default=2, show_default=True)
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
+@click.command(help=__doc__.replace("\n\n    ", "\n\n\b\n    "))
+@click.option(
+    "--runs", type=click.IntRange(100), default=20_000, show_default=True, help="Simulated runs."
+)
+@click.option(
+    "--comparisons",
+    multiple=True,
+    type=click.IntRange(1),
+    default=(1, 2, 12, 100),
+    show_default=True,
+    help="Made together; can be given several times.",
+)
+@click.option(
+    "--at-once",
+    type=click.IntRange(1, 64),
+    default=2,
+    show_default=True,
+    help="Processes that run at once.",
+)
+@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Of the noise.")
 def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> None:
     """Print a table."""
     counts = [*looks(at_once)]
@@ -38,6 +53,7 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
     )
     rows = []
     for name, noise in _NOISES.items():
+        click.echo(f"noise: {name}", err=True)
         lower = _lower_bounds(runs, counts, seed, *noise)
         for count in comparisons:
             confidence = Rule(comparisons=count).confidence
@@ -53,7 +69,7 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
     head = ("Noise", "Comparisons", "Confidence", *(f"up to {length}" for length in lengths))
     click.echo(render_table(Table(head, tuple(rows))))
     click.echo(
-        f"\n{runs:,} runs, {at_once} processes at once: how much more often a run of up to so many "
+        f"\n{runs:,} runs, {at_once} at once: how much more often a run of up to so many "
         "processes errs to one side than its interval would at a single look, and how likely it "
         "is that both runs of any of the comparisons do."
     )

@@ -79,4 +79,4 @@ def _ratios(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401
     axes.invert_yaxis()
     axes.set(xlabel="ratio of the same arm to itself - 1, %")
     axes.set_title("A/A runs by verdict; dashed: the threshold", fontsize=10)
-    axes.legend(fontsize=8, loc="lower right")
+    axes.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.14), ncols=4)

@@ -185,7 +185,7 @@ def _cells(trials: Sequence[Record]) -> str:
         )
     head = (
         "Cell",
-        "A/A: none / open / alarm",
+        "A/A: no difference / inconclusive / alarm",
         "Noise of a process",
         "Mean A/A ratio",
         "Detectable",
@@ -206,7 +206,7 @@ def _hogs(trials: Sequence[Record]) -> str:
         if cells:
             tried += cells
             bad = sum(cell["kind"] in wrong for cell in cells)
-            rows.append((label, count(bad, len(cells)), *_kinds(cells)))
+            rows.append((label.replace("a/a", "A/A"), count(bad, len(cells)), *_kinds(cells)))
     head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
     left_out = sum(_has_lost_a_core(cell) for cell in tried)
     words = (

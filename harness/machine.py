@@ -66,11 +66,14 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
     Raises:
         InputError: the text is neither, or a core is not allowed here; lists those that are.
     """
+    if text == "none":
+        return ()
     if text is not None:
-        cpus = [choose_cpu(part) for part in text.split(",")]
-        if len(set(cpus)) < len(cpus) or (None in cpus and len(cpus) > 1):
-            raise InputError(f"--cpu takes different core numbers or 'none', not {text!r}")
-        return tuple(sorted(cpu for cpu in cpus if cpu is not None))
+        parts = text.split(",")
+        are_numbers = all(part.isascii() and part.isdigit() for part in parts)
+        if not are_numbers or len({*parts}) < len(parts):
+            raise InputError(f"--cpu takes core numbers, such as 1 or 0,1, or 'none', not {text!r}")
+        return tuple(sorted(cpu for part in parts if (cpu := choose_cpu(part)) is not None))
     *others, last = allowed_cpus()
     siblings = root / f"sys/devices/system/cpu/cpu{last}/topology/thread_siblings_list"
     others = [cpu for cpu in others if cpu not in cpu_list(read_text(siblings))]

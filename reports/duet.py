@@ -48,23 +48,31 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
     missing = len(duet.scenarios) - len(results)
     if missing:
         parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
-    parts += [
-        f"{result.scenario.name}: {result.verdict.reason}."
-        for result in results
-        if result.verdict.reason
-    ]
-    parts += [
-        f"{result.scenario.name}: core {core} was busy, and left out after "
-        f"{counted(result.cores.count(core), 'process')}."
+    parts += [_reason(result) for result in results if result.verdict.reason]
+    left_out = [
+        f"core {core} in {result.scenario.name}, after "
+        f"{counted(result.cores.count(core), 'process')}"
         for result in results
         for core in _left_out(result)
     ]
+    if left_out:
+        parts.append(
+            f"Other work had a core, and the cell went on without it: {'; '.join(left_out)}."
+        )
+    if duet.a.text == duet.b.text:
+        parts.append("Both arms are the same code: what they differ by here is noise.")
     if any(_is_far(result) for result in results):
         parts.append(
             "Arms that are far apart leave each other's caches in different states, which biases "
             "their ratio by several per cent: for named arms, take it from `speedup`."
         )
     return parts
+
+
+def _reason(result: CellResult) -> str:
+    """Return why there is no verdict, with the cell; a failure names it already."""
+    cell, reason = result.scenario.name, result.verdict.reason
+    return f"{cell}: {reason.removeprefix(f'cell {cell}, ')}."
 
 
 def _left_out(result: CellResult) -> list[int | None]:
@@ -159,11 +167,12 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
     advice = ""
     if any(result.verdict.kind is Kind.INCONCLUSIVE for result in results):
         advice = (
-            "Where it is inconclusive, a quiet machine or another core (--cpu) helps against "
-            "noise, more time for a cell (--seconds) against an interval that is too wide. "
+            "Where it is inconclusive, a quiet machine or other cores (--cpu) help against noise, "
+            "or none, so that the system may move a process away from other work; more time for a "
+            "cell (--seconds) helps against an interval that is too wide. "
         )
     took = max((result.took for result in results), default=0.0)
-    at_once = f", {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
+    at_once = f", up to {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
     return (
         "Both arms, and a second copy of each as a control, ran side by side on the "
         f"same workload in each of the processes{at_once}, in random order: "
@@ -175,13 +184,15 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         f"processes, of which the second one's figures are shown. Each has to be clear at "
         f"{duet.rule.confidence:.1%}: then, although it is looked for again and again, arms that "
         f"differ by just the threshold are called different{_together(duet.rule.comparisons)} with "
-        "a chance of about 2.5 %. No difference means: wholly within the threshold, at 99 % in a "
-        "look. A cell ends when that is clear, and the intervals are those of that moment. "
-        "Detectable is about the smallest slowdown that as many processes in each of two runs "
+        "a chance of at most about 2.5 %. No difference means: wholly within the threshold, at "
+        "99 % in a look. A cell ends when that is clear, and the intervals are those of that "
+        "moment. Detectable is about the smallest slowdown that as many processes in each of two runs "
         "would find, if the noise stays as it was. The "
         f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
         "their caches. Ratio is the time of the one named second over that of the first. "
-        "Control is how far the interval of the second copies against the first reaches from 1. "
+        "Control is how far the interval of the second copies against the first reaches from 1; "
+        "where the copies of either arm alone are further apart than the threshold, no verdict is "
+        "given. "
         f"{advice}{metadata['where']} Seed {duet.seed}. "
         f"Repeat with {code(str(metadata['command']))}."
     )

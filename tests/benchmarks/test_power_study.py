@@ -225,7 +225,11 @@ def test_trials_that_were_made_differently_are_not_added_to(
     ("arguments", "code", "words"),
     [
         (["--report-only"], 4, "there are no trials to report"),
-        (["--cpu", "x", "--rounds", "1"], 2, "--cpu takes a core number or 'none', not 'x'"),
+        (
+            ["--cpu", "x", "--rounds", "1"],
+            2,
+            "--cpu takes core numbers, such as 1 or 0,1, or 'none', not 'x'",
+        ),
         (["--only", "nothing"], 2, "Invalid value for '--only'"),
     ],
 )

@@ -14,7 +14,7 @@ from harness.verdict import Kind, Process, Verdict
 from reports.duet import headline, write_duet
 from scenarios.scenario import SteadyDecode, TraceReplay
 
-A = ArmSource("git:HEAD~1:incremental", "incremental", "a.py", "")
+A = ArmSource("git:HEAD~1:incremental", "incremental", "a.py", "# Before.\n")
 B = ArmSource("incremental", "incremental", "b.py", "")
 FIRST, SECOND = SteadyDecode(requests=16, tokens=8192), SteadyDecode(requests=2, tokens=64)
 METADATA = {"where": "stepbench 1.2, host box.", "command": "stepbench compare a b", "python": "3"}
@@ -75,13 +75,16 @@ def test_the_whole_report():
         "means: wholly beyond 0.50% and beyond the control, in two runs of fresh processes, of "
         "which the second one's figures are shown. Each has to be clear at 97.8%: then, although "
         "it is looked for again and again, arms that differ by just the threshold are called "
-        "different in any of 2 comparisons with a chance of about 2.5 %. No difference means: "
+        "different in any of 2 comparisons with a chance of at most about 2.5 %. No difference "
+        "means: "
         "wholly within the threshold, at 99 % in a look. A cell ends when that is clear, and the "
         "intervals are those of that moment. Detectable is about the smallest slowdown that as "
         "many processes in each of two runs would find, if the noise stays as it was. The longest "
         "cell took 10.0 s. Times are those of arms that run side by side and "
         "share their caches. Ratio is the time of the one named second over that of the first. "
-        "Control is how far the interval of the second copies against the first reaches from 1. "
+        "Control is how far the interval of the second copies against the first reaches from 1; "
+        "where the copies of either arm alone are further apart than the threshold, no verdict is "
+        "given. "
         "stepbench 1.2, host box. Seed 7. "
         "Repeat with `stepbench compare a b`.\n"
     )
@@ -278,16 +281,16 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
 def test_processes_at_once_are_told():
     text = written([SAME], cpus=(0, 1))
 
-    assert "in each of the processes, 2 at once on a core each, in random order" in text
+    assert "in each of the processes, up to 2 at once on a core each, in random order" in text
 
 
 @pytest.mark.parametrize(
     ("cores", "told"),
     [
         ([0, 1, 0, 1, 0, 1], ""),
-        ([0, 1, 0, 0, 0, 0], "v2-2x64: core 1 was busy, and left out after 1 process."),
-        ([0, 1, 0, 1, 1, 1], "v2-2x64: core 0 was busy, and left out after 2 processes."),
-        ([0, 1, 2, 0, 1, 2, 0, 1], "v2-2x64: core 2 was busy, and left out after 2 processes."),
+        ([0, 1, 0, 0, 0, 0], "core 1 in v2-2x64, after 1 process"),
+        ([0, 1, 0, 1, 1, 1], "core 0 in v2-2x64, after 2 processes"),
+        ([0, 1, 2, 0, 1, 2, 0, 1], "core 2 in v2-2x64, after 2 processes"),
     ],
 )
 def test_a_core_that_was_left_out_is_told(cores: list[int | None], told: str):
@@ -295,4 +298,12 @@ def test_a_core_that_was_left_out_is_told(cores: list[int | None], told: str):
 
     text = written([result], cpus=(0, 1))
 
-    assert "left out" not in text if not told else told in text.split("\n\n")
+    words = f"\n\nOther work had a core, and the cell went on without it: {told}.\n\n"
+    assert words in text if told else "Other work" not in text
+
+
+def test_that_both_are_the_same_code_is_told():
+    note = "Both arms are the same code: what they differ by here is noise."
+
+    assert note in written([SAME], a=B).split("\n\n")
+    assert note not in written([SAME])

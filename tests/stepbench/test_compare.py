@@ -233,5 +233,5 @@ def test_a_core_that_others_use_is_left_out_and_that_is_told(run_here: Run, work
 
     assert ran.code == 0
     assert [job["cpu"] for job in workers.jobs] == [first, *[last] * 5]
-    words = f"\n\nv2-2x64: core {first} was busy, and left out after 1 process.\n\n"
+    words = f"the cell went on without it: core {first} in v2-2x64, after 1 process.\n\n"
     assert words in ran.out

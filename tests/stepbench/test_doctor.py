@@ -159,7 +159,7 @@ def test_a_core_in_use_is_refused(run_here: Run, workers: Workers):
     ("arguments", "text"),
     [
         (("--cpu", "99999"), "core 99999 is not allowed here"),
-        (("--cpu", "last"), "--cpu takes a core number or 'none', not 'last'"),
+        (("--cpu", "last"), "--cpu takes core numbers, such as 1 or 0,1, or 'none', not 'last'"),
         (("--json", "--format", "terminal"), "--json contradicts --format terminal"),
         (("--format", "csv"), "csv"),
         (("extra",), "extra"),

@@ -240,7 +240,7 @@ def test_a_bad_configuration_is_refused(run_here: Run, text: str, message: str):
     ("arguments", "text"),
     [
         (("--config", "none.toml"), "none.toml: No such file or directory"),
-        (("--cpu", "x"), "--cpu takes a core number or 'none'"),
+        (("--cpu", "x"), "--cpu takes core numbers"),
         (("--jobs", "0"), "--jobs takes"),
         (("--format", "csv"), "--format"),
         (("batched",), "batched"),
