@@ -54,7 +54,7 @@ def test_the_types_are_those_of_the_module(native: ModuleType):
             assert names(node.body) - {"__init__"} == public, node.name
 
 
-@pytest.mark.parametrize("value", [None, "0", b"1", 1.5, [], object()], ids=repr)
+@pytest.mark.parametrize("value", [None, "0", b"1", 1.5, [], ...], ids=repr)
 def test_an_argument_of_another_type_is_a_type_error(nanobind: Provider, value: object):
     request = nanobind.LlmRequest(5, range(10))
     manager = nanobind.KVCacheManager(9, rng=random.Random(1))
