@@ -45,7 +45,9 @@ def load_trials(path: Path, parts: Collection[str]) -> list[Record]:
         elif isinstance(line, dict) and line.get("part") in parts and "index" in line and run:
             trials.append({**run, **line})
         else:
-            raise InputError(f"{path}, line {number}: no trial of this study")
+            raise InputError(
+                f"{path}, line {number}: no trial of this study, or one of an older form"
+            )
     return trials
 
 

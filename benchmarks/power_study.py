@@ -183,7 +183,8 @@ def main(**options: Any) -> None:  # noqa: ANN401
     if math.isnan(options["seconds"]):
         raise click.UsageError("--seconds takes a number of seconds")
     # As Ctrl-C, so that what a trial has started is killed with it.
-    signal.signal(signal.SIGTERM, signal.default_int_handler)
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, signal.default_int_handler)
     try:
         _make_folder(path.parent)
         with lock_file(path):
@@ -199,12 +200,11 @@ def main(**options: Any) -> None:  # noqa: ANN401
                 for name in peers.PEERS:
                     if reason := peers.absent(name):
                         setting.progress(reason)
-                try:
-                    run_trials(path, options["rounds"], setting, options["only"], until)
-                except KeyboardInterrupt:
-                    click.echo("interrupted; the same command goes on from here", err=True)
-                    sys.exit(130)
+                run_trials(path, options["rounds"], setting, options["only"], until)
             click.echo(write_report(load_trials(path, PARTS), path))
+    except KeyboardInterrupt:
+        click.echo("interrupted; the same command goes on from here", err=True)
+        sys.exit(130)
     except (InputError, NoBaselineError, WorkerError) as error:
         click.echo(f"power_study: error: {error}", err=True)
         code = {InputError: 2, NoBaselineError: 4, WorkerError: 1}

@@ -33,6 +33,9 @@ _COMMANDS = {
     "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
 
+# On which a command ends early.
+_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
+
 FOUND, USAGE, INCONCLUSIVE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 3, 4, 130
 
 
@@ -82,7 +85,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     Every error that a user can cause ends in one line on stderr.
     """
     # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
-    for number in (signal.SIGINT, signal.SIGTERM, signal.SIGHUP):
+    for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
             signal.signal(number, _interrupt)
     for name in ("stdout", "stderr"):
@@ -131,7 +134,8 @@ def _fail(message: str, code: int = USAGE) -> int:
     return code
 
 
-def _interrupt(number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second signal must not cut short the cleaning up.
-    signal.signal(number, signal.SIG_IGN)
+def _interrupt(_number: int, _frame: FrameType | None) -> None:
+    # Once is enough: a second signal, of whatever kind, must not cut short the cleaning up.
+    for number in _SIGNALS:
+        signal.signal(number, signal.SIG_IGN)
     raise KeyboardInterrupt

@@ -197,7 +197,12 @@ def _measure(
             CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress,
         ):
             for scenario in duet.scenarios:
-                result = compare_cell(duet, scenario, progress.describe)
+                try:
+                    result = compare_cell(duet, scenario, progress.describe)
+                except OSError as error:
+                    # Out of processes or open files, for instance: what is finished still counts.
+                    say(f"cell {scenario.name}: no worker can be started: {error.strerror}")
+                    return USAGE, is_kept
                 # First the file: what is said to be kept has to be in it.
                 finished = [*results, result]
                 is_kept = keep(partial(write_duet, file, duet, finished, metadata))

@@ -59,7 +59,7 @@ def test_a_line_that_is_no_trial_is_named(path: Path, line: str):
     with path.open("a") as file:
         file.write(line + "\n")
 
-    with pytest.raises(InputError, match=r"t\.jsonl, line 2: no trial of this study$"):
+    with pytest.raises(InputError, match=r"t\.jsonl, line 2: no trial of this study, "):
         load(path)
 
 

@@ -254,6 +254,18 @@ def test_an_interruption_says_how_to_go_on(tmp_path: Path, monkeypatch: pytest.M
     assert ran.stderr.endswith("interrupted; the same command goes on from here\n")
 
 
+def test_an_interruption_of_the_report_is_one_as_well(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+):
+    def interrupted(*_: object) -> None:
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(power_study, "write_report", interrupted)
+    arguments = ["--trials", str(tmp_path / "t.jsonl"), "--report-only"]
+
+    assert CliRunner().invoke(power_study.main, arguments).exit_code == 130
+
+
 def test_a_slowed_arm_gives_the_outputs_of_the_arm():
     slowed = ArmSource("slowed", "slowed", "slowed.py", power_trials.slowed_arm(0.01))
     arm = ArmOfSource(find_source("incremental"))

@@ -235,3 +235,15 @@ def test_a_core_that_others_use_is_left_out_and_that_is_told(run_here: Run, work
     assert [job["cpu"] for job in workers.jobs] == [first, *[last] * 5]
     words = f"the cell went on without it: core {first} in v2-2x64, after 1 process.\n\n"
     assert words in ran.out
+
+
+def test_what_was_finished_is_told_if_no_worker_can_be_started(run_here: Run, workers: Workers):
+    workers.errors["v2-1x8"] = OSError(24, "Too many open files")
+
+    ran = run_here("compare", *TWO)
+
+    assert ran.code == 2
+    assert ran.err == "stepbench: cell v2-1x8: no worker can be started: Too many open files\n"
+    assert ran.out.startswith("Inconclusive: no verdict on `batched` against `incremental` (1 cell")
+    assert "Incomplete: 1 cell of 2 missing." in ran.out
+    assert cells_in("x.json") == ["no difference"]
