@@ -54,12 +54,12 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
     rows = []
     for name, noise in _NOISES.items():
         click.echo(f"noise: {name}", err=True)
-        lower = _lower_bounds(runs, counts, seed, *noise)
+        means = _means(runs, counts, seed, *noise)
         for count in comparisons:
             confidence = Rule(comparisons=count).confidence
             erring = np.zeros(runs, dtype=bool)
             cells = []
-            for look, (middle, error) in lower.items():
+            for look, (middle, error) in means.items():
                 erring |= middle > student_t(degrees_of(look), confidence) * error
                 if look in lengths:
                     share = float(erring.mean())
@@ -75,7 +75,7 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
     )
 
 
-def _lower_bounds(
+def _means(
     runs: int, counts: list[int], seed: int, share: float, far: float
 ) -> dict[int, tuple[np.ndarray, np.ndarray]]:
     """Return the trimmed means of simulated runs and their errors, for each look."""

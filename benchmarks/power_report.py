@@ -17,6 +17,7 @@ from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
 from harness.duet import Duet, compare_cell
 from harness.sources import find_source
 from harness.verdict import Kind, Process, Rule
+from reports.duet import left_out
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -208,18 +209,13 @@ def _hogs(trials: Sequence[Record]) -> str:
             bad = sum(cell["kind"] in wrong for cell in cells)
             rows.append((label.replace("a/a", "A/A"), count(bad, len(cells)), *_kinds(cells)))
     head = ("Slowdown", "Wrong", "Slower", "Inconclusive", "No difference", "Faster")
-    left_out = sum(_has_lost_a_core(cell) for cell in tried)
+    busy = sum(bool(left_out(cell["cores"])) for cell in tried)
     words = (
         "In all twelve cells in turn; in every other trial the hog is pinned to the last of the "
-        f"cores that are measured on, in the rest it may run on any. In {left_out} of these trials "
+        f"cores that are measured on, in the rest it may run on any. In {busy} of these trials "
         "a core was left out that turned out to be busy."
     )
     return f"{table(head, rows)}\n\n{words}" if rows else ""
-
-
-def _has_lost_a_core(cell: Record) -> bool:
-    """Return whether one was left out: each in use has the same number of processes."""
-    return len({cell["cores"].count(core) for core in cell["cores"]}) > 1
 
 
 def _resampled(trials: Sequence[Record]) -> str:

@@ -41,31 +41,24 @@ def positions_section(trials: Sequence[Record]) -> str:
             found = mean(values)
             within = "yes" if abs(found.value - 1) <= _NO_BIAS else "no"
             rows.append((name, f"{len(values)}", ratio(found), within))
-    places = []
+    places, means = [], []
     for name, own in by_cell(grids).items():
         pairs = [pair for cell in own for pair in cell["by_place"]]
         before = [pair[0] for pair in pairs if pair[0] is not None]
         after = [pair[1] for pair in pairs if pair[1] is not None]
-        both = [effect for cell in own for effect in cell["effects"]]
-        places.append((name, *(ratio(mean(values)) for values in (before, after, both))))
+        both = mean([effect for cell in own for effect in cell["effects"]])
+        means.append(both.value)
+        places.append((name, *map(ratio, (mean(before), mean(after), both))))
+    far = sum(abs(value - 1) > _NO_BIAS for value in means)
     head = ("Position", "Processes", "Mean A/A ratio", f"Mean within {_NO_BIAS:.2%}")
     place_head = ("Cell", "A ran before B", "B ran before A", "Both orders")
     words = (
         "What a place within an iteration is worth: the arm that runs later finds other caches. "
         "The orders come equally often in each process, so that a process's figure, the last "
-        f"column, does not have it. Of these means {_far_off(grids)} lie further than "
+        f"column, does not have it. Of these means {far} of {len(means)} lie further than "
         f"{_NO_BIAS:.2%} from 1.{_of_pairs(grids)}"
     )
     return f"{table(head, rows)}\n\n{table(place_head, places)}\n\n{words}"
-
-
-def _far_off(grids: Sequence[Record]) -> str:
-    """Return in how many cells the mean lies too far from 1."""
-    means = [
-        mean([effect for cell in own for effect in cell["effects"]]).value
-        for own in by_cell(grids).values()
-    ]
-    return f"{sum(abs(value - 1) > _NO_BIAS for value in means)} of {len(means)}"
 
 
 def _of_pairs(grids: Sequence[Record]) -> str:

@@ -162,6 +162,14 @@ def keep_off(*cpus: int | None) -> Iterator[None]:
         os.sched_setaffinity(0, before)
 
 
+def pinned(*cpus: int | None) -> str:
+    """Return in words which cores are measured on; None is none."""
+    cores = [str(cpu) for cpu in cpus if cpu is not None]
+    if not cores:
+        return "not pinned"
+    return f"pinned to core{'s' * (len(cores) > 1)} {' and '.join(cores)}"
+
+
 def describe(cpu: int | None) -> dict[str, str]:
     """Return what can be read of the machine's state as metadata, for the core measured on."""
     found = {"stepbench_cpus_allowed": ",".join(map(str, allowed_cpus()))}

@@ -49,16 +49,14 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
     if missing:
         parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
     parts += [_reason(result) for result in results if result.verdict.reason]
-    left_out = [
+    busy = [
         f"core {core} in {result.scenario.name}, after "
         f"{counted(result.cores.count(core), 'process')}"
         for result in results
-        for core in _left_out(result)
+        for core in left_out(result.cores)
     ]
-    if left_out:
-        parts.append(
-            f"Other work had a core, and the cell went on without it: {'; '.join(left_out)}."
-        )
+    if busy:
+        parts.append(f"Other work had a core, and the cell went on without it: {'; '.join(busy)}.")
     if duet.a.text == duet.b.text:
         parts.append("Both arms are the same code: what they differ by here is noise.")
     if any(_is_far(result) for result in results):
@@ -75,10 +73,14 @@ def _reason(result: CellResult) -> str:
     return f"{cell}: {reason.removeprefix(f'cell {cell}, ')}."
 
 
-def _left_out(result: CellResult) -> list[int | None]:
-    """Return the cores that were busy: each in use has the same number of processes."""
-    most = max(map(result.cores.count, result.cores), default=0)
-    return [core for core in dict.fromkeys(result.cores) if result.cores.count(core) < most]
+def left_out(cores: Sequence[int | None]) -> list[int | None]:
+    """Return the cores of a cell that were busy: each in use has the same number of processes.
+
+    Args:
+        cores: the core of each process.
+    """
+    most = max(map(cores.count, cores), default=0)
+    return [core for core in dict.fromkeys(cores) if cores.count(core) < most]
 
 
 def headline(duet: Duet, results: Sequence[CellResult]) -> str:
@@ -181,7 +183,7 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         "of each copy of the one to each of the other, and their mean; ratios and intervals are "
         "over processes, of the mean without up to a fifth at either end. Slower or faster means: "
         f"wholly beyond {duet.threshold:.2%} and beyond the control, in two runs of fresh "
-        f"processes, of which the second one's figures are shown. Each has to be clear at "
+        "processes, of which the second one's figures are shown. Each has to be clear at "
         f"{duet.rule.confidence:.1%}: then, although it is looked for again and again, arms that "
         f"differ by just the threshold are called different{_together(duet.rule.comparisons)} with "
         "a chance of at most about 2.5 %. No difference means: wholly within the threshold, at "
@@ -220,7 +222,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
                 **finite(asdict(result.verdict)),
                 "processes": len(result.first),
                 "repeated": len(result.second),
-                "cores_left_out": _left_out(result),
+                "cores_left_out": left_out(result.cores),
                 "took": result.took,
             }
             for result in results

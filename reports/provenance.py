@@ -5,6 +5,7 @@ from datetime import datetime
 from typing import Any
 
 from harness.arms import FLOOR
+from harness.machine import pinned
 from harness.plan import Plan
 from harness.pytest_results import TOOL
 from harness.results import Results
@@ -34,8 +35,6 @@ def _where(results: Results) -> str:
         field("cpu_count", "?"),
         field("stepbench_cpus_allowed", "?"),
     )
-    cpu = results.plan.cpu
-    pinned = "not pinned" if cpu is None else f"pinned to core {cpu}"
     turbo = {
         "stepbench_no_turbo": {"0": "on", "1": "off"},
         "stepbench_boost": {"0": "off", "1": "on"},
@@ -46,7 +45,7 @@ def _where(results: Results) -> str:
     dates = results.suite.get_dates()
     return (
         f"Measured {_date(dates[0]) if dates else 'at an unknown time'} on {model} "
-        f"({cores} cores, {allowed} allowed, {pinned}; "
+        f"({cores} cores, {allowed} allowed, {pinned(results.plan.cpu)}; "
         f"governor {field('stepbench_governor', 'not readable')}, "
         f"turbo {states[0] if states and states[0] else 'not readable'}), "
         f"host {field('hostname', 'unknown')}, Linux {field('stepbench_kernel', '?')}, "

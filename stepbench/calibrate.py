@@ -13,7 +13,7 @@ import click
 from harness.calibration import LENGTHS, Cost
 from harness.child import hash_seed, run_child
 from harness.isolated import Event, measure
-from harness.machine import choose_cpu, keep_off, lock_cpu
+from harness.machine import choose_cpu, keep_off, lock_cpu, pinned
 from harness.plan import MAX_COUNT, QUICK, Plan
 from harness.results import ResultsWriter, check_writable, load
 from harness.verification import verify_briefly
@@ -25,7 +25,7 @@ from stubs.providers import PROVIDERS, absent
 from .cli import FOUND
 from .messages import say
 from .metadata import run_metadata
-from .options import check_provider, chosen_format, format_options, unused_file
+from .options import check_provider, chosen_format, cpu_option, format_options, unused_file
 from .progress import CountingProgress, MeasuringProgress
 
 if TYPE_CHECKING:
@@ -45,7 +45,7 @@ _ARMS = ("full-copy", "incremental")
     show_default=True,
     help="Processes of each provider.",
 )
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpu_option
 @click.option("--no-table", is_flag=True, help="Leave out the speedup table on each provider.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
 @format_options(("terminal", "markdown", "json"))
@@ -98,7 +98,7 @@ def command(
 
     where = (
         f"Python {platform.python_version()}, host {platform.node()}, "
-        f"{'not pinned' if core is None else f'pinned to core {core}'}, processes of each "
+        f"{pinned(core)}, processes of each "
         f"provider: {processes}. Repeat with `{shlex.join(['stepbench', *sys.argv[1:]])}`."
     )
     summaries = [summarise(load(file)) for file in files]

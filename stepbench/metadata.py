@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from datetime import datetime
 
 from harness.fingerprint import DIGEST, identity
-from harness.machine import describe
+from harness.machine import describe, pinned
 from harness.revision import own_revision
 
 from . import __version__
@@ -54,7 +54,7 @@ def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, o
         f"Python {platform.python_version()}",
         f"host {platform.node()}",
         f"machine {found.get('stepbench_machine', 'unknown')}",
-        _pinned(cpus),
+        pinned(*cpus),
     )
     words = "; ".join((", ".join(parts), f"stand-ins: provider {provider}", *more))
     return {
@@ -64,9 +64,3 @@ def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, o
         "command": shlex.join(["stepbench", *sys.argv[1:]]),
         "where": f"{words}.",
     }
-
-
-def _pinned(cpus: Sequence[int]) -> str:
-    if not cpus:
-        return "not pinned"
-    return f"pinned to core{'s' * (len(cpus) > 1)} {' and '.join(map(str, cpus))}"

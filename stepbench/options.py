@@ -128,6 +128,13 @@ def jobs_option(function: F) -> F:
     )(function)
 
 
+def cpu_option(function: F) -> F:
+    """Add ``--cpu`` of commands that measure on one core; a text."""
+    return click.option(
+        "--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]"
+    )(function)
+
+
 def cpus_option(function: F) -> F:
     """Add ``--cpu`` of commands that measure on several cores at once; a text."""
     return click.option(

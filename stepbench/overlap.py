@@ -31,6 +31,7 @@ from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
+    cpu_option,
     format_options,
     provider_option,
     selected_scenarios,
@@ -88,7 +89,7 @@ from .verified import are_refused, verified_words
     help="Of each arm in either order.  [default: 20, of a trace 100]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpu_option
 @provider_option
 @click.option(
     "-o",

@@ -28,6 +28,7 @@ from .metadata import run_metadata
 from .options import (
     check_provider,
     chosen_format,
+    cpu_option,
     format_options,
     print_summaries,
     provider_option,
@@ -66,7 +67,7 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
     help="Rounds of 15 samples.  [default: 9, quick 1]",
 )
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
-@click.option("--cpu", metavar="N", help="Core to pin to, or none.  [default: the last allowed]")
+@cpu_option
 @provider_option
 @click.option(
     "--gc",

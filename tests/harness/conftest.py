@@ -6,6 +6,7 @@ import pytest
 from harness import isolated
 
 from .checkouts import Checkout
+from .gate_worlds import World
 from .helpers import child_processes
 from .repositories import isolate_git
 
@@ -34,6 +35,15 @@ def engine(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Checkout:
     """A checkout without a revision."""
     isolate_git(monkeypatch, tmp_path)
     return Checkout(tmp_path / "TensorRT-LLM@home")
+
+
+@pytest.fixture
+def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
+    """A gate whose long steps are made up, in a folder of its own."""
+    monkeypatch.chdir(tmp_path)
+    world = World()
+    world.install(monkeypatch)
+    return world
 
 
 @pytest.fixture

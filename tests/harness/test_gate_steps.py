@@ -15,15 +15,6 @@ from scenarios.operations import random_run
 from .gate_worlds import FOUND, INCONCLUSIVE, NOTHING, PASSED, World, outcomes, run
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """What the gate finds, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    world = World()
-    world.install(monkeypatch)
-    return world
-
-
 def test_a_change_of_nothing_passes_and_is_not_timed(world: World):
     steps = run()
     assert list(steps) == ["equivalence", "exact work", "growth", "time of batched"]

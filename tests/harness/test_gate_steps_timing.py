@@ -1,7 +1,6 @@
 """What the gate times, and what it makes of verdicts; the verdicts are made up."""
 
 from collections.abc import Callable
-from pathlib import Path
 
 import pytest
 
@@ -23,16 +22,6 @@ from .gate_worlds import (
     outcomes,
     run,
 )
-
-
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """What the gate finds, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    world = World()
-    world.install(monkeypatch)
-    return world
-
 
 RATIO = Estimate(1.0312, 1.0201, 1.0423)
 

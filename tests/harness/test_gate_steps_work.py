@@ -12,15 +12,6 @@ from scenarios.errors import InputError
 from .gate_worlds import FOUND, NOTHING, PASSED, World, make_works, run, save
 
 
-@pytest.fixture
-def world(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> World:
-    """What the gate finds, in a folder of its own."""
-    monkeypatch.chdir(tmp_path)
-    world = World()
-    world.install(monkeypatch)
-    return world
-
-
 def test_work_over_budget_is_a_finding_that_names_it(world: World):
     world.works = make_works(tokens=11, bytecodes=12.5)
 
