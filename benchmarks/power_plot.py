@@ -8,8 +8,8 @@ from typing import Any
 
 import matplotlib as mpl
 
+from harness.figure import Kind
 from harness.statistics import proportion
-from harness.verdict import Kind
 
 mpl.use("Agg")  # Before pyplot, which would look for a screen.
 

@@ -15,8 +15,9 @@ from power_report_positions import positions_section
 from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
 
 from harness.duet import Duet, compare_cell
+from harness.figure import Kind
 from harness.sources import find_source
-from harness.verdict import Kind, Process, Rule
+from harness.verdict import Process, Rule
 from reports.duet import left_out
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import NoBaselineError

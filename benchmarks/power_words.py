@@ -9,8 +9,8 @@ from collections.abc import Iterable, Sequence
 
 from power_file import Record, cells_of
 
+from harness.figure import Kind
 from harness.statistics import Estimate, proportion, student_t
-from harness.verdict import Kind
 from reports.markdown import render_table
 from reports.table import Table
 

@@ -5,7 +5,8 @@ of the arms in each iteration. It loads either arm twice, as modules of their ow
 in every iteration. Its effect is the mean of the median log ratios of each copy of the second arm
 to each of the first: where a copy happens to lie in memory, and what disturbs a single call, weighs
 half. Its control is what the second copies differ by from the first ones, of the same samples: that
-is at least as noisy as the effect, and the code is the same.
+is at least as noisy as the effect, and the code is the same. Beside that stand the means of all
+steps (``harness.means``), with what calls left to other threads (``harness.background``).
 
 Several processes run at once, each on a core of its own. What two of them do to each other falls on
 both arms of either.
@@ -13,49 +14,18 @@ both arms of either.
 
 from __future__ import annotations
 
-import itertools
-import json
-import math
-import statistics
-import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import asdict, dataclass, field
-from typing import Any
+from dataclasses import dataclass, field
 
 from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
-from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
-from .child import Child, hash_seed, run_children
-from .machine import available_memory
+from .duet_processes import COPIES, run_processes
+from .figure import Kind
 from .sources import ArmSource
-from .verdict import (
-    LEAST_CPU_SHARE,
-    NOT_MEASURED,
-    Kind,
-    Process,
-    Rule,
-    Verdict,
-    judge,
-    settle,
-)
-
-# Of both arms together, in each process.
-COPIES = 4
-WARMUPS = 10
-# Of whole turns of four orders.
-MOST_ITERATIONS = 152
-_LEAST_ITERATIONS = 32
-# How long a process measures unless its fewest iterations take longer: starting it costs about as
-# much.
-_SECONDS_OF_PROCESS = 0.25
-# Beyond it, in seconds, a clock was tampered with.
-_LONGEST_SAMPLE = 1e6
-# After which a worker counts as hanging: far more than its fewest iterations take.
-_TIMEOUT = 120.0
-_TIMEOUT_PER_TOKEN = 1e-4
+from .verdict import LEAST_CPU_SHARE, NOT_MEASURED, Process, Rule, Verdict, judge, settle
 
 # After how many processes a verdict is looked for. Each look is a chance to err; a difference has
 # to show itself again in fresh processes, and no difference at a confidence of 99 %.
@@ -113,6 +83,9 @@ class CellResult:
         failure: why a worker gave no result; None if all did.
         took: seconds that the cell took.
         cores: for each process the core that it was pinned to; None for no pinning.
+        background: for each process what other threads and child processes spent for each call, in
+            CPU seconds, like ``samples``; None where that is nothing.
+        alive: of each copy the threads and child processes that calls left behind, by their names.
     """
 
     scenario: SteadyDecode | TraceReplay
@@ -125,6 +98,8 @@ class CellResult:
     failure: str | None = None
     took: float = 0.0
     cores: list[int | None] = field(default_factory=list)
+    background: list[list[list[float]] | None] = field(default_factory=list)
+    alive: list[list[str]] = field(default_factory=lambda: [[] for _ in range(COPIES)])
 
 
 def compare_cell(
@@ -161,7 +136,7 @@ def compare_cell(
         reserve = look if wanted is None else 0
         while True:
             progress(f"{scenario.name}, {'first' if wanted is None else 'second'} run")
-            ran = [draw()] if draw else _run_processes(duet, scenario, cores, result)
+            ran = [draw()] if draw else run_processes(duet, scenario, cores, result)
             processes += ran
             batches += 1
             cores = _free(cores, ran)
@@ -188,14 +163,6 @@ def compare_cell(
         result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)
     result.took = now() - began
     return result
-
-
-def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
-    """Raise InputError unless the memory is there for all copies on so many cores at once."""
-    # Their kept tokens are the most of it.
-    memory = available_memory() // (COPIES * max(1, cpus))
-    for scenario in scenarios:
-        check_feasible(scenario, WARMUPS + MOST_ITERATIONS, f"{seed}", memory)
 
 
 def processes_within(seconds: float, each: float) -> int:
@@ -242,94 +209,3 @@ def _free(cores: list[int | None], processes: Sequence[Process]) -> list[int | N
     shares = [process.cpu_share for process in processes]
     least = min(LEAST_CPU_SHARE, max(shares))
     return [core for core, share in zip(cores, shares, strict=True) if share >= least]
-
-
-def _run_processes(
-    duet: Duet,
-    scenario: SteadyDecode | TraceReplay,
-    cores: Sequence[int | None],
-    result: CellResult,
-) -> list[Process]:
-    """Run the cell's next processes, one on each core, keep their samples; return what they say."""
-    numbers = itertools.count(len(result.samples))
-    children = [_child(duet, scenario, next(numbers), core) for core in cores]
-    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
-    texts = run_children(children, _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens)
-    read = [_read(child.what, text) for child, text in zip(children, texts, strict=True)]
-    for core, (_, found) in zip(cores, read, strict=True):
-        result.samples.append(found["seconds"])
-        result.imports.append(found["imports"])
-        result.orders.append(found["orders"])
-        result.cores.append(core)
-    return [process for process, _ in read]
-
-
-def _child(
-    duet: Duet, scenario: SteadyDecode | TraceReplay, number: int, core: int | None
-) -> Child:
-    """Return the worker that is a cell's process of this number."""
-    job = {
-        "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
-        "scenario": scenario.to_dict(),
-        "seed": f"{duet.seed}-{scenario.name}-{number}",
-        "cpu": core,
-        "provider": duet.provider,
-        "warmups": WARMUPS,
-        "least": _LEAST_ITERATIONS,
-        "most": MOST_ITERATIONS,
-        "seconds": _SECONDS_OF_PROCESS,
-        "gc": duet.gc,
-    }
-    command = [sys.executable, "-P", "-m", "harness.duet_worker"]
-    what = f"cell {scenario.name}, process {number + 1}"
-    return Child(what, command, hash_seed(duet.seed, number), json.dumps(job))
-
-
-def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
-    """Return what a process says, and all that it returned.
-
-    Raises:
-        WorkerError: that is no result.
-    """
-    try:
-        found = json.loads(text)
-        process = summarise(found["seconds"], found["cpu_share"])
-        _check_orders(found["imports"], found["orders"])
-    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
-    return process, found
-
-
-def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
-    """Raise ValueError unless each is an order of all copies."""
-    if any(sorted(order) != list(range(COPIES)) for order in (imports, *orders)):
-        raise ValueError("the orders are none")
-
-
-def summarise(seconds: list[list[float]], cpu_share: float) -> Process:
-    """Return what one process says.
-
-    Args:
-        seconds: of each iteration, of the first arm, the second, and the second copy of either.
-        cpu_share: CPU time over wall time.
-
-    Raises:
-        ValueError: the samples are no positive numbers, or not as many for each arm.
-    """
-    a, b, a_again, b_again = seconds
-    if not all(0 < sample < _LONGEST_SAMPLE for copy in seconds for sample in copy):
-        raise ValueError("a sample is no time")
-    if not math.isfinite(cpu_share):
-        raise ValueError("the share of the core is no number")
-    return Process(
-        statistics.fmean(
-            _log_ratio(*pair) for pair in itertools.product((b, b_again), (a, a_again))
-        ),
-        (_log_ratio(a_again, a), _log_ratio(b_again, b)),
-        cpu_share,
-        (statistics.median(a + a_again), statistics.median(b + b_again)),
-    )
-
-
-def _log_ratio(above: list[float], below: list[float]) -> float:
-    return statistics.median(math.log(x / y) for x, y in zip(above, below, strict=True))

@@ -13,13 +13,16 @@ from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
 from .documents import DAMAGED, arm_source, check_format, damaged, number, text, whole
-from .duet import COPIES, CellResult, Duet
+from .duet import CellResult, Duet
+from .duet_processes import COPIES
+from .figure import Kind
 from .files import write_atomically
+from .means import Means, Reading
 from .statistics import Estimate
-from .verdict import Kind, Process, Verdict
+from .verdict import Process, Verdict
 
 DUET = "stepbench_duet_format"
-FORMAT = 4
+FORMAT = 5
 
 
 @dataclass(frozen=True)
@@ -88,6 +91,11 @@ def cell_document(result: CellResult) -> dict[str, Any]:
         "second_run": [asdict(process) for process in result.second],
         # [process][first arm, second arm, the second copy of either][iteration], in seconds.
         "samples": result.samples,
+        # CPU seconds that other threads and child processes spent for each call, likewise; null
+        # for a process without any.
+        "background": result.background,
+        # What calls of each copy left behind: threads and child processes by their names.
+        "alive": result.alive,
         # The core that each process was pinned to, if to any.
         "cores": result.cores,
         # Copies by their index, in the order in which they were imported and ran:
@@ -134,12 +142,18 @@ def _cell(record: Mapping[str, Any]) -> CellResult:
     samples = record["samples"]
     if any(len(process) != COPIES for process in samples):
         raise ValueError("a process without the samples of all copies")
-    if {len(record[name]) for name in ("imports", "orders", "cores")} != {len(samples)}:
-        raise ValueError("not as many orders and cores as processes")
+    beside = record["background"]
+    counts = {len(record[name]) for name in ("imports", "orders", "cores", "background")}
+    if counts != {len(samples)}:
+        raise ValueError("not as many orders, cores and background times as processes")
+    if any(process is not None and len(process) != COPIES for process in beside):
+        raise ValueError("a process without the background times of all copies")
+    if len(record["alive"]) != COPIES:
+        raise ValueError("not what calls of each copy left behind")
     return CellResult(
         from_dict(record["scenario"]),
         _verdict(record["verdict"]),
-        [[list(map(number, copy)) for copy in process] for process in samples],
+        [_copies(process) for process in samples],
         record["imports"],
         record["orders"],
         list(map(_process, record["first_run"])),
@@ -147,26 +161,52 @@ def _cell(record: Mapping[str, Any]) -> CellResult:
         None if record["failure"] is None else text(record["failure"]),
         number(record["took"]),
         [None if core is None else whole(core) for core in record["cores"]],
+        [None if process is None else _copies(process) for process in beside],
+        [list(map(text, names)) for names in record["alive"]],
     )
+
+
+def _copies(process: Sequence[Sequence[Any]]) -> list[list[float]]:
+    return [list(map(number, copy)) for copy in process]
 
 
 def _verdict(record: Mapping[str, Any]) -> Verdict:
-    ratio, floor, detectable = record["ratio"], record["floor"], record["detectable"]
+    floor, detectable = record["floor"], record["detectable"]
     return Verdict(
         Kind(record["kind"]),
         text(record["reason"]),
-        None if ratio is None else Estimate(*(number(ratio[name]) for name in _ESTIMATE)),
+        _estimate(record["ratio"]),
         math.nan if floor is None else number(floor),
         math.nan if detectable is None else number(detectable),
+        _estimate(record["mean"]),
+        bool(record["parts"]),
     )
 
 
-_ESTIMATE = ("value", "low", "high")
+def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
+    if record is None:
+        return None
+    return Estimate(*(number(record[name]) for name in ("value", "low", "high")))
 
 
 def _process(record: Mapping[str, Any]) -> Process:
     a, b = map(number, record["seconds"])
     control_a, control_b = map(number, record["controls"])
     return Process(
-        number(record["effect"]), (control_a, control_b), number(record["cpu_share"]), (a, b)
+        number(record["effect"]),
+        (control_a, control_b),
+        number(record["cpu_share"]),
+        (a, b),
+        None if record["means"] is None else _means(record["means"]),
     )
+
+
+def _means(record: Mapping[str, Any]) -> Means:
+    readings = (record["agreed"], record["every"])
+    agreed, every = (
+        Reading(number(each["effect"]), tuple(map(number, each["controls"]))) for each in readings
+    )
+    (a, b), (tail_a, tail_b), (beside_a, beside_b) = (
+        map(number, record[name]) for name in ("seconds", "tail", "background")
+    )
+    return Means(agreed, every, (a, b), (tail_a, tail_b), (beside_a, beside_b))

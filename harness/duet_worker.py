@@ -2,6 +2,9 @@
 
 ``harness.duet`` starts it as ``python -m harness.duet_worker`` with a job on standard input; the
 samples go to standard output, both as JSON.
+
+After each call what it left to other threads or child processes is waited for, where there are any:
+else it would fall on the copy that comes next.
 """
 
 import gc
@@ -10,11 +13,13 @@ import os
 import random
 import sys
 import time
+from typing import Any
 
 from scenarios.scenario import from_dict
-from scenarios.workload import create_workload
+from scenarios.workload import Workload, create_workload
 
 from .arms import SchedulerOutputManager
+from .background import Background
 from .child import die_with_parent, take_over_stdout
 from .loading import create, load_apart
 from .sources import ArmSource
@@ -28,6 +33,7 @@ def main() -> None:
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.
         os.sched_setaffinity(0, {job["cpu"]})
+    background = Background()
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
     arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)
@@ -38,9 +44,32 @@ def main() -> None:
         gc.freeze()
         gc.disable()
 
+    found = _measure(job, arms, workload, background, rng)
+    json.dump({**found, "imports": imports}, result)
+    result.flush()
+    # Freeing a million ints one by one would take longer than a short measurement did.
+    os._exit(0)
+
+
+def _measure(
+    job: dict[str, Any],
+    arms: list[SchedulerOutputManager],
+    workload: Workload,
+    background: Background,
+    rng: random.Random,
+) -> dict[str, Any]:
+    """Return what is told of this process but for the order of imports.
+
+    ``seconds`` of each copy and iteration; ``background``, CPU seconds that others spent for each
+    of these calls, None where that is nothing; ``alive``, the threads and child processes that
+    calls of each copy left behind; ``orders`` of the copies; ``cpu_share``.
+    """
+    iterations = job["warmups"] + job["most"]
     builds = [arm.build_scheduler_output for arm in arms]
     turns: list[list[int]] = []
     seconds: list[list[float]] = [[] for _ in builds]
+    beside: list[list[float]] = [[] for _ in builds]
+    alive: list[set[str]] = [set() for _ in builds]
     orders: list[list[int]] = []
     clock = time.perf_counter
     began, began_cpu = clock(), time.process_time()
@@ -50,25 +79,35 @@ def main() -> None:
             if len(seconds[0]) >= job["least"] and clock() - began > job["seconds"]:
                 break
             turns = balanced_orders(len(builds), rng)
+            if iteration == job["warmups"]:
+                background.look()
         workload.advance()
         batch, requests, manager = workload.batch, workload.async_requests, workload.manager
         order = turns.pop()
         for index in order:
             build = builds[index]
+            background.begin()
             start = clock()
             output = build(batch, requests, manager)
             end = clock()
+            left = background.end(end - start)
             del output
             if iteration >= job["warmups"]:
                 seconds[index].append(end - start)
+                beside[index].append(left)
+            else:
+                alive[index] |= background.newcomers()
         if iteration >= job["warmups"]:
+            background.watch()
             orders.append(order)
-    wall, cpu = clock() - began, time.process_time() - began_cpu
-    found = {"seconds": seconds, "cpu_share": cpu / wall, "imports": imports, "orders": orders}
-    json.dump(found, result)
-    result.flush()
-    # Freeing a million ints one by one would take longer than a short measurement did.
-    os._exit(0)
+    wall, cpu = clock() - began - background.waited, time.process_time() - began_cpu
+    return {
+        "seconds": seconds,
+        "background": beside if any(map(any, beside)) else None,
+        "alive": [sorted(names) for names in alive],
+        "cpu_share": (cpu - background.waited_cpu) / wall,
+        "orders": orders,
+    }
 
 
 def mirrored_order(arms: int, rng: random.Random) -> list[int]:

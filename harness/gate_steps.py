@@ -13,6 +13,7 @@ from .arms import FLOOR, REFERENCE, check_arms
 from .counting import Work, count_cells
 from .duet import CellResult, Duet, compare_cell
 from .duet_file import cell_document
+from .figure import Kind
 from .gate import (
     GateConfig,
     Outcome,
@@ -28,7 +29,6 @@ from .machine import keep_off
 from .revision import ROOT, git
 from .shared_code import changed_shared_code, same_code
 from .sources import ArmSource, find_source
-from .verdict import Kind
 from .verification import Contest, Verification, play_briefly, verify
 
 _OUTCOMES = {

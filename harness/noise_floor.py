@@ -14,9 +14,10 @@ from dataclasses import dataclass
 from scenarios.scenario import SteadyDecode
 
 from .duet import CellResult, Duet, compare_cell, processes_within
+from .figure import Kind
 from .sources import find_source
 from .statistics import degrees_of, student_t, trimmed_mean
-from .verdict import POWER_QUANTILE, Kind, Process, Rule, Verdict, judge
+from .verdict import POWER_QUANTILE, Process, Rule, Verdict, judge
 
 ARM = "incremental"
 CELL = SteadyDecode(requests=64, tokens=2_048)

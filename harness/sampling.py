@@ -6,6 +6,7 @@ from collections.abc import Callable, Sequence
 from scenarios.workload import Workload, batch_shape
 
 from .arms import SchedulerOutputManager
+from .background import Background
 
 
 class Sampler:
@@ -15,9 +16,12 @@ class Sampler:
         workload: what is scheduled.
         arm: the implementation under test.
         clock: seconds since some moment.
+        background: watches what calls leave to others, made before the arm.
+        warmups: how many of the first values are warm-up.
 
     Attributes:
         shapes: number of requests and of their tokens in each iteration so far, warm-up included.
+        left: CPU seconds that each call left to other threads and child processes, likewise.
     """
 
     def __init__(
@@ -25,8 +29,13 @@ class Sampler:
         workload: Workload,
         arm: SchedulerOutputManager,
         clock: Callable[[], float] = time.perf_counter,
+        background: Background | None = None,
+        warmups: int = 0,
     ) -> None:
         self.shapes: list[tuple[int, int]] = []
+        self.left: list[float] = []
+        self._background = background or Background()
+        self._warmups = warmups
         self._workload = workload
         self._build = arm.build_scheduler_output
         self._prepare = getattr(arm, "prepare", None)  # The floor's, which is no arm.
@@ -36,19 +45,29 @@ class Sampler:
         """Advance the workload, time one call of the measured path, return its seconds."""
         if loops != 1:
             raise ValueError(f"a value is one iteration, not {loops}")
+        self._watch()
         self._workload.advance()
         build, clock = self._build, self._clock
         batch, manager = self._workload.batch, self._workload.manager
         async_requests = self._workload.async_requests
         if self._prepare is not None:
             self._prepare(batch, async_requests, manager)
+        self._background.begin()
         start = clock()
         output = build(batch, async_requests, manager)
         end = clock()
+        self.left.append(self._background.end(end - start))
         # Freed after the second reading: the engine, too, hands the output on before it dies.
         del output
         self.shapes.append(batch_shape(batch))
         return end - start
+
+    def _watch(self) -> None:
+        """Find out after the warm-up whether calls leave work to others, and later if they do."""
+        if len(self.shapes) == self._warmups:
+            self._background.look()
+        elif len(self.shapes) > self._warmups:
+            self._background.watch()
 
 
 def shape_notes(shapes: Sequence[tuple[int, int]]) -> dict[str, float]:

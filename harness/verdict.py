@@ -2,6 +2,10 @@
 
 Effects are natural logarithms of ratios of times. An interval that is not wholly on one side of a
 threshold says nothing about that side: "not significant" is never "equal".
+
+Three figures are judged: the typical step, and twice the mean of all steps (``harness.means``), of
+what both copies of an arm agree on and of every sample. The first is the sharpest. The second finds
+an arm that is dear in every Nth step, the third one that is dear at random.
 """
 
 from __future__ import annotations
@@ -10,29 +14,18 @@ import math
 import statistics
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
-from enum import StrEnum
 
-from .statistics import Estimate, student_t, trimmed_mean
+from .figure import CONFIDENCE, Figure, Kind, judge_figure
+from .means import Means, Reading
+from .statistics import Estimate, Mean, student_t, trimmed_mean
 
 # A process that got less of its core than this shared it with something else.
 LEAST_CPU_SHARE = 0.9
-_CONFIDENCE = 0.95
 # How much more often a run errs that is looked at again and again than an interval does that is
 # looked at once. ``python benchmarks/looks.py`` simulates it.
 _LOOKS = 10
-# That there is no difference is looked for again and again, and not repeated: so be surer of it.
-_EQUIVALENCE_CONFIDENCE = 0.99
 # Normal quantile of 0.99: how sure the smallest detectable effect is found.
 POWER_QUANTILE = 2.326
-
-
-class Kind(StrEnum):
-    """What can be said of an arm against another."""
-
-    SLOWER = "slower"
-    FASTER = "faster"
-    NO_DIFFERENCE = "no difference"
-    INCONCLUSIVE = "inconclusive"
 
 
 @dataclass(frozen=True)
@@ -40,21 +33,28 @@ class Process:
     """What one process says.
 
     Attributes:
-        effect: log ratio of the second arm to the first.
+        effect: log ratio of the second arm to the first, of a typical step.
         controls: log ratio of the second copy of either arm to its first.
         cpu_share: CPU time over wall time while it measured, at most about 1.
         seconds: median time of an iteration of either arm, in seconds.
+        means: what it says of all steps together; None where that was not kept.
     """
 
     effect: float
     controls: tuple[float, float]
     cpu_share: float
     seconds: tuple[float, float]
+    means: Means | None = None
 
     @property
     def control(self) -> float:
         """Log ratio of second copies to first ones, at least as noisy as the effect."""
-        return statistics.fmean(self.controls)
+        return self.typical.control
+
+    @property
+    def typical(self) -> Reading:
+        """What it says of a typical step."""
+        return Reading(self.effect, self.controls)
 
 
 @dataclass(frozen=True)
@@ -72,13 +72,26 @@ class Rule:
 
     @property
     def confidence(self) -> float:
-        """How sure each of two runs has to be of a difference.
+        """How sure each of two runs has to be of a difference of the typical step.
 
         Of arms that differ by just the threshold, in all comparisons together, one may be called
-        different with a chance of 2.5 %. The two runs of a cell share no process, and it takes both
-        to err: if each does so with a chance of p, over all its looks, that is comparisons * p^2.
+        different with a chance of 2.5 %. The typical step has half of it, and the means share the
+        other half.
         """
-        p = math.sqrt((1 - _CONFIDENCE) / 2 / self.comparisons)
+        return self._confidence(2)
+
+    @property
+    def confidence_of_means(self) -> float:
+        """How sure each of two runs has to be of a difference of either mean."""
+        return self._confidence(4)
+
+    def _confidence(self, figures: int) -> float:
+        """Return the confidence if as many figures are judged in each comparison.
+
+        The two runs of a cell share no process, and it takes both to err: if each does so with a
+        chance of p, over all its looks, that is figures * comparisons * p^2.
+        """
+        p = math.sqrt((1 - CONFIDENCE) / 2 / (figures * self.comparisons))
         return 1 - 2 * p / _LOOKS
 
 
@@ -89,12 +102,15 @@ class Verdict:
     Attributes:
         kind: the verdict.
         reason: why it is inconclusive; empty otherwise.
-        ratio: time of the second arm over the first's, with its 95 % interval; None without enough
-            processes.
+        ratio: time of a typical step of the second arm over the first's, with its 95 % interval;
+            None without enough processes.
         floor: how far the control's interval reaches from 1, as a fraction: what this run shows
             between two copies of the same code.
         detectable: about the smallest slowdown, as a fraction, that a run like this one would find,
             if the noise is what was seen.
+        mean: the same ratio of the mean of all steps, of what both copies of an arm agree on.
+        parts: whether the mean clearly says something else than the typical step, by more than the
+            threshold.
     """
 
     kind: Kind
@@ -102,6 +118,8 @@ class Verdict:
     ratio: Estimate | None = None
     floor: float = math.nan
     detectable: float = math.nan
+    mean: Estimate | None = None
+    parts: bool = False
 
     @property
     def is_difference(self) -> bool:
@@ -116,53 +134,79 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
     """Return the verdict on processes that are at least two."""
     if len(processes) < 2:
         return Verdict(Kind.INCONCLUSIVE, "fewer than two processes finished")
-    effect = trimmed_mean([process.effect for process in processes])
-    control = trimmed_mean([process.control for process in processes])
-    middle, error, degrees = effect.value, effect.error, effect.degrees
-    half = student_t(degrees, _CONFIDENCE) * error
-    sure = student_t(degrees, rule.confidence) * error
-    floor = abs(control.value) + student_t(degrees, _CONFIDENCE) * control.error
     threshold = math.log1p(rule.threshold)
-    limit = max(threshold, floor)
-
-    kind, reason = Kind.INCONCLUSIVE, _doubt(processes, threshold)
-    if not reason:
-        if middle - sure > limit:
-            kind = Kind.SLOWER
-        elif middle + sure < -limit:
-            kind = Kind.FASTER
-        elif abs(middle) + student_t(degrees, _EQUIVALENCE_CONFIDENCE) * error < threshold:
-            # Equivalence in all cells is claimed only if each shows it: nothing to correct for.
-            kind = Kind.NO_DIFFERENCE
-        else:
-            reason = _unclear(abs(middle), half, sure, floor, rule)
-    return Verdict(
-        kind,
-        reason,
-        Estimate(math.exp(middle), math.exp(middle - half), math.exp(middle + half)),
-        math.expm1(floor),
-        math.expm1(limit + sure + POWER_QUANTILE * error),
+    typical = judge_figure(
+        [process.typical for process in processes], rule.threshold, rule.confidence
     )
+    limit = max(threshold, typical.floor)
+    verdict = Verdict(
+        typical.kind,
+        typical.reason,
+        typical.ratio,
+        math.expm1(typical.floor),
+        math.expm1(limit + typical.sure + POWER_QUANTILE * typical.effect.error),
+    )
+    means = [process.means for process in processes if process.means is not None]
+    if len(means) == len(processes):
+        agreed, every = (
+            judge_figure(each, rule.threshold, rule.confidence_of_means)
+            for each in ([each.agreed for each in means], [each.every for each in means])
+        )
+        beyond = [
+            each.agreed.effect - own.effect for each, own in zip(means, processes, strict=True)
+        ]
+        parts = _is_beyond(trimmed_mean(beyond), threshold)
+        kind, reason = _together(typical, agreed, every, threshold, parts=parts)
+        verdict = replace(verdict, kind=kind, reason=reason, mean=agreed.ratio, parts=parts)
+    busy = _busy(processes)
+    return replace(verdict, kind=Kind.INCONCLUSIVE, reason=busy) if busy else verdict
 
 
-def _unclear(effect: float, half: float, sure: float, floor: float, rule: Rule) -> str:
-    """Return why an effect is neither a difference nor none."""
-    threshold = math.log1p(rule.threshold)
-    if effect + half < threshold:
-        return (
-            f"within the threshold of {rule.threshold:.2%}, but not as surely as "
-            f"{_EQUIVALENCE_CONFIDENCE:.0%}"
-        )
-    if effect - half <= threshold:
-        return f"the interval reaches across the threshold of {rule.threshold:.2%}"
-    if effect - sure <= threshold:
-        return (
-            f"beyond the threshold of {rule.threshold:.2%}, but not as surely as "
-            f"{rule.confidence:.1%}"
-        )
+def _together(
+    typical: Figure, agreed: Figure, every: Figure, threshold: float, *, parts: bool
+) -> tuple[Kind, str]:
+    """Return the verdict on all figures, and the reason if it is inconclusive.
+
+    A cost is a cost: an arm whose mean is slower is slower. What the typical step alone says has
+    to be borne out by the mean, or at least not be denied by it.
+
+    Args:
+        typical: the figure of the typical step.
+        agreed: that of the mean of what both copies of an arm agree on.
+        every: that of the mean of every sample.
+        threshold: the logarithm of the ratio from which on a difference matters.
+        parts: whether mean and typical step clearly differ by more than that.
+    """
+    means = (agreed.kind, every.kind)
+    if Kind.SLOWER in means:
+        return Kind.SLOWER, ""
+    words = _parted(typical, agreed if parts else every)
+    if Kind.FASTER in means:
+        return (Kind.INCONCLUSIVE, words) if typical.kind is Kind.SLOWER else (Kind.FASTER, "")
+    if typical.kind in (Kind.SLOWER, Kind.FASTER):
+        sign = 1 if typical.kind is Kind.SLOWER else -1
+        denied = agreed.kind is Kind.NO_DIFFERENCE or sign * agreed.effect.value < 0
+        return (Kind.INCONCLUSIVE, words) if denied else (typical.kind, "")
+    if typical.kind is not Kind.NO_DIFFERENCE:
+        return Kind.INCONCLUSIVE, typical.reason
+    if parts or abs(every.effect.value) > threshold:
+        return Kind.INCONCLUSIVE, words
+    if agreed.kind is not Kind.NO_DIFFERENCE:
+        return Kind.INCONCLUSIVE, f"no difference in the typical step; of the mean, {agreed.reason}"
+    return Kind.NO_DIFFERENCE, ""
+
+
+def _parted(typical: Figure, mean: Figure) -> str:
     return (
-        f"the control reaches as far: two copies of the same code differ by {math.expm1(floor):.2%}"
+        f"the typical step takes {typical.ratio.value:.4f} times as long, the mean of all steps "
+        f"{mean.ratio.value:.4f} times"
     )
+
+
+def _is_beyond(difference: Mean, threshold: float) -> bool:
+    """Return whether the 95 % interval of a difference lies wholly beyond the threshold."""
+    half = student_t(difference.degrees, CONFIDENCE) * difference.error
+    return abs(difference.value) - half > threshold
 
 
 def settle(first: Verdict, second: Verdict) -> Verdict:
@@ -191,36 +235,9 @@ def overall(kinds: Iterable[Kind]) -> Kind:
     return Kind.INCONCLUSIVE
 
 
-def _doubt(processes: Sequence[Process], threshold: float) -> str:
-    """Return why no verdict can be given, whatever the effect; empty if one can."""
+def _busy(processes: Sequence[Process]) -> str:
+    """Return why these processes tell nothing at all; empty if they do."""
     share = statistics.median(process.cpu_share for process in processes)
     if share < LEAST_CPU_SHARE:
         return f"busy core: the measuring processes got {share:.0%} of it"
-    # Of either arm: what the copies of one are off by can cancel what those of the other are.
-    controls = zip(*(process.controls for process in processes), strict=True)
-    control = max((trimmed_mean(each).value for each in controls), key=abs)
-    if abs(control) > threshold:
-        return f"the control: two copies of the same code differ by {abs(math.expm1(control)):.2%}"
-    drift = _drift([process.effect for process in processes])
-    if abs(drift) > threshold:
-        return f"drift: the second half of the processes differs by {abs(math.expm1(drift)):.2%}"
     return ""
-
-
-def _drift(effects: Sequence[float]) -> float:
-    """Return by how much the second half of the effects is larger, or 0 if that is chance.
-
-    Welch's interval of the difference with a confidence of 99 %.
-    """
-    half = len(effects) // 2
-    if half < 3:
-        return 0.0
-    before, before_error = _mean_and_error(effects[:half])
-    after, after_error = _mean_and_error(effects[half:])
-    error = math.hypot(before_error, after_error)
-    return after - before if abs(after - before) > student_t(half - 1, 0.99) * error else 0.0
-
-
-def _mean_and_error(values: Sequence[float]) -> tuple[float, float]:
-    """Return the mean and its standard error."""
-    return statistics.fmean(values), statistics.stdev(values) / math.sqrt(len(values))

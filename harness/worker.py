@@ -14,6 +14,7 @@ import pyperf
 from scenarios.workload import create_workload
 
 from .arms import SchedulerOutputManager, create_arm, is_foreign
+from .background import Background
 from .child import die_with_parent, take_over_stdout
 from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
@@ -36,11 +37,14 @@ def main() -> None:
         # Before the workload is built, so that its memory is this core's own.
         os.sched_setaffinity(0, {plan.cpu})
     load = os.getloadavg()[0]
+    background = Background()
 
     workload = create_workload(
         scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
     )
-    sampler = Sampler(workload, _arm(args.arm))
+    sampler = Sampler(
+        workload, _arm(args.arm), background=background, warmups=plan.protocol.warmups
+    )
     if not plan.gc:
         gc.collect()
         gc.freeze()
@@ -55,12 +59,22 @@ def main() -> None:
             "stepbench_process": args.process,
             "stepbench_load_start": load,
             **shape_notes(sampler.shapes[plan.protocol.warmups :]),
+            **_background_notes(background, sampler.left[plan.protocol.warmups :]),
         }
     )
     benchmark.dump(result)
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)
+
+
+def _background_notes(background: Background, left: list[float]) -> dict[str, float | str]:
+    """Return what calls left to other threads and child processes, if anything."""
+    alive, spent = sorted(set(background.alive().values())), sum(left) / len(left)
+    return {
+        **({"stepbench_background_cpu": spent} if spent else {}),
+        **({"stepbench_alive": json.dumps(alive)} if alive else {}),
+    }
 
 
 def _arm(name: str) -> SchedulerOutputManager:

@@ -19,8 +19,9 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .formats import Format, write_parts
-from .summary import Cell, is_open, summarise
-from .table import Table, cell_columns, format_time
+from .numbers import format_time, is_open
+from .summary import Cell, summarise
+from .table import Table, cell_columns
 
 _CAUTION = (
     "Ratio is the time over the baseline's: above 1 it took longer. Times are medians; the ratio "

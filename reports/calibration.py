@@ -8,9 +8,10 @@ from typing import TextIO
 from harness.calibration import Cost
 
 from .formats import write_parts
+from .numbers import format_ratio, format_time
 from .records import render_json
 from .summary import Summary
-from .table import Table, cell_columns, format_ratio, format_time
+from .table import Table, cell_columns
 
 # Published costs of the real calls, in the table's units.
 _PUBLISHED = {

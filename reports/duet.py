@@ -6,13 +6,17 @@ from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any, TextIO
 
-from harness.duet import MOST_ITERATIONS, WARMUPS, CellResult, Duet
+from harness.duet import CellResult, Duet
 from harness.duet_file import finite
+from harness.figure import Kind
+from harness.means import TAIL
 from harness.statistics import Estimate
-from harness.verdict import Kind, overall
+from harness.verdict import overall
 
+from .duet_words import alive, handed_on, how, means, middle, steps
 from .formats import write_parts
-from .table import Table, format_time, pair_columns
+from .numbers import format_time
+from .table import Table, pair_columns
 from .words import code, counted
 
 # Logarithm of a ratio beyond which arms are no longer near-equal.
@@ -49,6 +53,8 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
     if missing:
         parts.insert(0, f"Incomplete: {counted(missing, 'cell')} of {len(duet.scenarios)} missing.")
     parts += [_reason(result) for result in results if result.verdict.reason]
+    parts += [words for result in results for words in steps(duet, result)]
+    parts += handed_on(duet, results)
     busy = [
         f"core {core} in {result.scenario.name}, after "
         f"{counted(result.cores.count(core), 'process')}"
@@ -113,6 +119,7 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
     columns = (
         *head,
         "Ratio (95 % interval)",
+        "Mean ratio",
         "Control",
         "Detectable",
         "Processes",
@@ -132,6 +139,7 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
                 *words,
                 *times,
                 _ratio(verdict.ratio),
+                _ratio(verdict.mean),
                 _share(verdict.floor),
                 _share(verdict.detectable),
                 count,
@@ -150,8 +158,7 @@ def _time(result: CellResult, arm: int) -> str:
     processes = result.first + result.second
     if not processes:
         return "not measured"
-    times = sorted(process.seconds[arm] for process in processes)
-    return format_time(times[len(times) // 2])
+    return format_time(middle([process.seconds[arm] for process in processes]))
 
 
 def _ratio(ratio: Estimate | None) -> str:
@@ -164,44 +171,20 @@ def _share(value: float) -> str:
     return "-" if math.isnan(value) else f"{value:.2%}"
 
 
-def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
-    """Return one paragraph on how it was measured, what the words mean, and how to repeat it."""
-    advice = ""
-    if any(result.verdict.kind is Kind.INCONCLUSIVE for result in results):
-        advice = (
-            "Where it is inconclusive, a quiet machine or other cores (--cpu) help against noise, "
-            "or none, so that the system may move a process away from other work; more time for a "
-            "cell (--seconds) helps against an interval that is too wide. "
-        )
-    took = max((result.took for result in results), default=0.0)
-    at_once = f", up to {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
-    return (
-        "Both arms, and a second copy of each as a control, ran side by side on the "
-        f"same workload in each of the processes{at_once}, in random order: "
-        f"{counted(WARMUPS, 'warm-up iteration')}, then at most {MOST_ITERATIONS} measured ones, "
-        f"the garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
-        "of each copy of the one to each of the other, and their mean; ratios and intervals are "
-        "over processes, of the mean without up to a fifth at either end. Slower or faster means: "
-        f"wholly beyond {duet.threshold:.2%} and beyond the control, in two runs of fresh "
-        "processes, of which the second one's figures are shown. Each has to be clear at "
-        f"{duet.rule.confidence:.1%}: then, although it is looked for again and again, arms that "
-        f"differ by just the threshold are called different{_together(duet.rule.comparisons)} with "
-        "a chance of at most about 2.5 %. No difference means: wholly within the threshold, at "
-        "99 % in a look. A cell ends when that is clear, and the intervals are those of that "
-        "moment. Detectable is about the smallest slowdown that as many processes in each of two "
-        "runs would find, if the noise stays as it was. The "
-        f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches. Ratio is the time of the one named second over that of the first. "
-        "Control is how far the interval of the second copies against the first reaches from 1; "
-        "where the copies of either arm alone are further apart than the threshold, no verdict is "
-        "given. "
-        f"{advice}{metadata['where']} Seed {duet.seed}. "
-        f"Repeat with {code(str(metadata['command']))}."
+def _arm(result: CellResult, index: int) -> dict[str, Any]:
+    """Return what was seen of one arm of a cell: times are in seconds."""
+    processes, found = result.first + result.second, means(result)
+    names = ("seconds", "tail", "background")
+    mean, tail, background = (
+        middle([getattr(each, name)[index] for each in found]) if found else None for name in names
     )
-
-
-def _together(comparisons: int) -> str:
-    return f" in any of {comparisons} comparisons" if comparisons > 1 else ""
+    return {
+        "seconds": middle([each.seconds[index] for each in processes]) if processes else None,
+        "mean_seconds": mean,
+        f"p{TAIL}_seconds": tail,
+        "background_cpu_seconds": background,
+        "alive": sorted(set(alive(result, index))),
+    }
 
 
 def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object]) -> str:
@@ -220,6 +203,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
                 "cell": result.scenario.name,
                 "scenario": result.scenario.to_dict(),
                 **finite(asdict(result.verdict)),
+                "arms": [_arm(result, index) for index in (0, 1)],
                 "processes": len(result.first),
                 "repeated": len(result.second),
                 "cores_left_out": left_out(result.cores),

@@ -15,8 +15,9 @@ from harness.statistics import Estimate
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .formats import write_parts
+from .numbers import short_ratio
 from .overlap_words import assumptions, notes, whereabouts
-from .table import Table, cell_columns, nominal_size, short_ratio
+from .table import Table, cell_columns, nominal_size
 from .words import counted
 
 # Less than a hundredth of a microsecond is what rounding leaves.

@@ -18,12 +18,13 @@ from harness.results import Results
 from harness.statistics import Estimate
 
 from .evidence import Evidence
+from .numbers import format_ratio, format_time, is_open
 from .parts import Part, Section, State, Verbatim
 from .plots.draw import plots
 from .plots.style import DARK, LIGHT, Plot, Theme, render
 from .sections import missing_note, sections, warning
-from .summary import Summary, is_open
-from .table import Table, format_ratio, format_time, is_words
+from .summary import Summary
+from .table import Table, is_words
 from .words import spans
 
 _STATES = {

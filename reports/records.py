@@ -5,6 +5,7 @@ import math
 from collections.abc import Sequence
 from typing import Any
 
+from harness.means import TAIL
 from harness.results import MACHINE_FIELDS
 from harness.statistics import Estimate
 
@@ -42,7 +43,8 @@ def render_csv(summaries: Sequence[Summary]) -> str:
 
     Columns: ``seconds`` is the time, ``speedup`` how many times as fast as the first arm that is
     not the floor, ``times_floor`` how many times the floor's time; with ``_low`` and ``_high``
-    for the interval. What there is not, such as a speedup of the floor, is blank.
+    for the interval. Then mean and 99th percentile of all steps, and the CPU seconds a step that
+    calls leave to others. What there is not, such as a speedup of the floor, is blank.
     """
     rows = [
         {
@@ -58,6 +60,7 @@ def render_csv(summaries: Sequence[Summary]) -> str:
             **_columns("seconds", cell.seconds.get(arm)),
             **_columns("speedup", cell.speedups.get(arm)),
             **_columns("times_floor", cell.times_floor.get(arm)),
+            **_steps(cell, arm),
         }
         for summary in summaries
         for cell in summary.cells
@@ -78,7 +81,20 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "processes": cell.processes,
         "seconds": {arm: _interval(value) for arm, value in cell.seconds.items()},
         "speedup": {arm: _interval(value) for arm, value in cell.speedups.items()},
+        "speedup_of_means": {arm: _interval(value) for arm, value in cell.mean_speedups.items()},
+        "steps": {arm: _steps(cell, arm) for arm in cell.steps},
+        "dear_now_and_then": cell.dear,
         "times_floor": {arm: _interval(value) for arm, value in cell.times_floor.items()},
+    }
+
+
+def _steps(cell: Cell, arm: str) -> dict[str, float | None]:
+    """Return what all steps of an arm cost together, in seconds."""
+    own = cell.steps.get(arm)
+    return {
+        "mean_seconds": None if own is None else own.typical_mean,
+        f"p{TAIL}_seconds": None if own is None else own.tail,
+        "background_cpu_seconds": None if own is None else own.background,
     }
 
 

@@ -8,19 +8,22 @@ from typing import Any
 from harness.arms import FLOOR
 from harness.documents import GateFile, VerificationFile, WorkFile
 from harness.duet_file import DuetFile
+from harness.figure import Kind
 from harness.fingerprint import DIGEST, UNKNOWN
 from harness.gate import Outcome, outcome_of
 from harness.overlap_file import OverlapFile
-from harness.verdict import Kind, Rule
+from harness.verdict import Rule
 
 from .counts import LEGEND, growth_parts, work_table
-from .duet import duet_parts, headline, how, overall_of
+from .duet import duet_parts, headline, overall_of
+from .duet_words import how
 from .evidence import Evidence
 from .gate import steps_table
+from .numbers import is_open, short_ratio
 from .overlap import overlap_parts
 from .parts import Part, Section, State, Verbatim
-from .summary import Summary, is_open, machines_note, proper_arms
-from .table import Table, short_ratio, speedup_table
+from .summary import Summary, machines_note, proper_arms
+from .table import Table, speedup_table
 from .words import code, counted, sentences
 
 # Of a step, what matters: as a duet's threshold.

@@ -2,33 +2,27 @@
 
 from __future__ import annotations
 
-import math
-import shlex
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import json
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyperf
 
 from harness.arms import FLOOR
 from harness.fingerprint import DIGEST
-from harness.pytest_results import TOOL
 from harness.results import MACHINE_FIELDS, Results
-from harness.statistics import Estimate, crossover, estimate, geometric_mean
+from harness.statistics import Estimate, estimate, geometric_mean
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .provenance import provenance
-from .words import code, counted
+from .steps import Steps, is_dear_now_and_then, speedup_of_means, steps_of
+from .summary_notes import background, crossovers, dear, missing, noise, slower
 
 if TYPE_CHECKING:
     import pandas as pd
 
-# One process measures at a time, so a load beyond one and a half is somebody else's.
-_BUSY_LOAD = 1.5
-# Processes of the same cell and arm do the same work.
-_FAR_APART = 1.25
 # Which of the fields of a machine name its Python.
 _PYTHON_FIELDS = slice(3, None)
 
@@ -47,6 +41,9 @@ class Cell:
         times_floor: how many times the floor's time each arm takes, of pairs with the floor in
             the same way. Empty where the floor was not measured.
         processes: finished processes by arm.
+        steps: what all steps of each arm cost together.
+        mean_speedups: the speedups of the mean step instead of the typical one.
+        dear: the arms of which some steps are dear.
     """
 
     scenario: SteadyDecode | TraceReplay
@@ -56,6 +53,14 @@ class Cell:
     speedups: dict[str, Estimate]
     times_floor: dict[str, Estimate]
     processes: dict[str, int]
+    steps: dict[str, Steps] = field(default_factory=dict)
+    mean_speedups: dict[str, Estimate] = field(default_factory=dict)
+    dear: tuple[str, ...] = ()
+
+    @property
+    def is_typical_only(self) -> bool:
+        """Whether the times of typical steps are not the whole cost of an arm."""
+        return bool(self.dear) or any(own.leaves_work for own in self.steps.values())
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,9 @@ class Summary:
 def summarise(results: Results) -> Summary:
     """Return the figures of ``results``."""
     plan = results.plan
-    rounds = frame.round_medians(frame.samples_frame(results))
+    samples = frame.samples_frame(results)
+    rounds = frame.round_medians(samples)
+    steps = _steps(results, samples)
     figures = frame.figures(rounds)
     processes = frame.by_cell(frame.process_figures(rounds))
     requests = frame.run_means(results, "stepbench_requests_mean")
@@ -100,16 +107,19 @@ def summarise(results: Results) -> Summary:
             processes[scenario.name],
             float(requests[scenario.name]),
             float(tokens[scenario.name]),
+            steps[scenario.name],
         )
         for scenario in plan.scenarios
         if scenario.name in measured
     )
     arms, digest = proper_arms(plan.arms), results.metadata.get(DIGEST)
     notes = [
-        *_slower(arms, cells),
-        *_crossovers(arms, cells),
-        *_noise(results, processes, cells),
-        *_missing(results, cells),
+        *slower(arms, cells),
+        *dear(arms, cells),
+        *background(arms, cells),
+        *crossovers(arms, cells),
+        *noise(results, processes, cells),
+        *missing(results, cells),
     ]
     return Summary(
         file=str(results.path),
@@ -162,6 +172,7 @@ def _cell(
     processes: pd.DataFrame,
     requests: float,
     tokens: float,
+    steps: dict[str, Steps],
 ) -> Cell:
     cell = scenario.name
     counts = {
@@ -176,6 +187,12 @@ def _cell(
             seconds[arm] = estimate(float(figures[cell, arm]), np.log(own).tolist())
     proper = proper_arms(arms)
     speedups = {arm: _ratio(processes, proper[0], arm) for arm in proper[1:]}
+    known = {arm: steps[arm] for arm in proper if arm in steps}
+    means = {
+        arm: speedup_of_means(known[proper[0]], known[arm])
+        for arm in proper[1:]
+        if arm in known and proper[0] in known
+    }
     times_floor = {arm: _ratio(processes, arm, FLOOR) for arm in proper}
     return Cell(
         scenario,
@@ -185,7 +202,27 @@ def _cell(
         {arm: ratio for arm, ratio in speedups.items() if ratio},
         {arm: ratio for arm, ratio in times_floor.items() if ratio},
         {arm: counts.get(arm, 0) for arm in arms},
+        steps,
+        {arm: ratio for arm, ratio in means.items() if ratio},
+        tuple(arm for arm in known if is_dear_now_and_then(arm, known)),
     )
+
+
+def _steps(results: Results, samples: pd.DataFrame) -> dict[str, dict[str, Steps]]:
+    """Return the steps of each arm by cell."""
+    background: dict[tuple[str, str], dict[int, float]] = {}
+    alive: dict[tuple[str, str], set[str]] = {}
+    for job, run in results.runs():
+        key, notes = (job.scenario.name, job.arm), run.get_metadata()
+        spent = background.setdefault(key, {})
+        spent[job.process] = float(notes.get("stepbench_background_cpu", 0.0))
+        names = alive.setdefault(key, set())
+        names.update(json.loads(notes.get("stepbench_alive", "[]")))
+    found: dict[str, dict[str, Steps]] = {}
+    for (cell, arm), own in samples.groupby(["cell", "arm"], sort=False):
+        key = str(cell), str(arm)
+        found.setdefault(key[0], {})[key[1]] = steps_of(own, background[key], sorted(alive[key]))
+    return found
 
 
 def _ratio(processes: pd.DataFrame, above: str, below: str) -> Estimate | None:
@@ -195,117 +232,3 @@ def _ratio(processes: pd.DataFrame, above: str, below: str) -> Estimate | None:
     if not len(pairs):
         return None
     return geometric_mean((np.log(pairs[above]) - np.log(pairs[below])).tolist())
-
-
-def _slower(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
-    notes = []
-    for arm in arms[1:]:
-        slower = [cell for cell in cells if arm in cell.speedups and cell.speedups[arm].high < 1]
-        if slower:
-            names = ", ".join(cell.scenario.name for cell in slower)
-            where = f"in {counted(len(slower), 'cell')}: {names}"
-            notes.append(f"{code(arm)} is slower than {code(arms[0])} {where}.")
-    return notes
-
-
-def _crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
-    """Say from which length on an arm is faster, for cells that differ in their length alone.
-
-    A crossover is named only between a cell where the arm is clearly slower and one where it is
-    clearly faster: a ratio that wanders around 1 crosses it by chance.
-    """
-    rows: dict[SteadyDecode, list[Cell]] = {}
-    for cell in cells:
-        if isinstance(cell.scenario, SteadyDecode):
-            rows.setdefault(replace(cell.scenario, tokens=1), []).append(cell)
-    notes = []
-    for arm in arms[1:]:
-        for kind, row in rows.items():
-            known = sorted(
-                (cell for cell in row if arm in cell.speedups and not is_open(cell.speedups[arm])),
-                key=lambda cell: cell.tokens,
-            )
-            clear = [cell for cell in known if _is_clear(cell.speedups[arm])]
-            point = crossover(
-                [cell.tokens for cell in clear], [cell.speedups[arm].value for cell in clear]
-            )
-            words = [counted(kind.requests, "request"), kind.manager.upper(), *kind.settings()]
-            where = f"With {', '.join(words)}: "
-            if point is not None:
-                notes.append(
-                    f"{where}crossover, {code(arm)} and {code(arms[0])} take the same time at "
-                    f"about {point:,.0f} tokens per request."
-                )
-            elif len(known) > 1 and len(clear) < len(known):
-                lengths = [_length(cell) for cell in known if cell not in clear]
-                notes.append(
-                    f"{where}no clear difference between {code(arm)} and {code(arms[0])} at "
-                    f"{', '.join(lengths)} tokens per request."
-                )
-    return notes
-
-
-def _is_clear(speedup: Estimate) -> bool:
-    return speedup.low > 1 or speedup.high < 1
-
-
-def _length(cell: Cell) -> str:
-    scenario = cell.scenario
-    return f"{scenario.tokens if isinstance(scenario, SteadyDecode) else cell.tokens:,.0f}"
-
-
-def _noise(
-    results: Results, processes: Mapping[str, pd.DataFrame], cells: tuple[Cell, ...]
-) -> list[str]:
-    """Say what makes the figures doubtful: other work on the machine, processes that disagree."""
-    notes = []
-    loads = [
-        float(load)
-        for _, run in results.runs()
-        for load in (run.get_metadata().get("load_avg_1min", 0), _load_start(run))
-    ]
-    if max(loads) > _BUSY_LOAD:
-        notes.append(
-            f"Busy machine: the load went up to {max(loads):.1f} while one process measured. Other "
-            "work makes iterations longer, and those that copy much more so than others: measure "
-            "again on a quiet machine."
-        )
-    doubtful = []
-    for cell in cells:
-        for arm in cell.seconds:
-            own = frame.complete_processes(processes[cell.scenario.name], [arm])[arm]
-            if own.max() > _FAR_APART * own.min():
-                factor = own.max() / own.min()
-                doubtful.append(
-                    f"{cell.scenario.name} with {code(arm)} (by a factor of {factor:.2f})"
-                )
-    if doubtful:
-        notes.append(f"Noisy: processes of the same cell differ, {', '.join(doubtful)}.")
-    return notes
-
-
-def _load_start(run: pyperf.Run) -> float:
-    return float(run.get_metadata()["stepbench_load_start"])
-
-
-def _missing(results: Results, cells: tuple[Cell, ...]) -> list[str]:
-    plan = results.plan
-    wanted = plan.protocol.processes
-    found = {cell.scenario: cell.processes for cell in cells}
-    gaps = []
-    for scenario in plan.scenarios:
-        for arm in plan.arms:
-            count = found.get(scenario, {}).get(arm, 0)
-            if count < wanted:
-                gaps.append(f"{scenario.name} with {code(arm)} ({count} of {wanted} processes)")
-    if not gaps:
-        return []
-    incomplete = f"Incomplete: {', '.join(gaps)}."
-    if TOOL in results.metadata:
-        return [incomplete]  # What another tool measured is not carried on with.
-    return [f"{incomplete} `--resume {shlex.quote(str(results.path))}` carries on."]
-
-
-def is_open(interval: Estimate) -> bool:
-    """Return whether an interval says nothing, since a single process was measured."""
-    return math.isinf(interval.high)

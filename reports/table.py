@@ -5,10 +5,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from harness.arms import FLOOR
-from harness.statistics import Estimate
 from scenarios.scenario import SteadyDecode, TraceReplay
 
-from .summary import Cell, Summary, is_open, proper_arms
+from .numbers import format_ratio, format_speedup, format_time
+from .summary import Cell, Summary, proper_arms
 
 # Columns of words, which read from the left; figures stand on the right.
 _WORDS = (
@@ -166,43 +166,6 @@ def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
     return float(scenario.max_batch), math.nan
 
 
-def format_time(seconds: float) -> str:
-    """Return a time with three digits, in ms or, below a tenth of one, in us."""
-    if seconds < 1e-4:
-        return f"{_digits(seconds * 1e6)} us"
-    return f"{_digits(seconds * 1e3)} ms"
-
-
-def format_speedup(speedup: Estimate) -> str:
-    """Return a speedup with its interval, and a word where it is none."""
-    text = format_ratio(speedup)
-    if is_open(speedup):
-        return text
-    if speedup.high < 1:
-        return f"{text} slower"
-    if speedup.low <= 1:
-        return f"{text} no clear difference"
-    return text
-
-
-def short_ratio(value: float) -> str:
-    """Return a ratio with three digits, without its interval."""
-    return _digits(value)
-
-
-def format_ratio(ratio: Estimate) -> str:
-    """Return a ratio with its interval, without a judgement."""
-    if is_open(ratio):
-        return f"{_digits(ratio.value)}x (one process: no interval)"
-    return f"{_digits(ratio.value)}x ({_digits(ratio.low)} to {_digits(ratio.high)})"
-
-
-def _digits(value: float) -> str:
-    # Three digits, also where rounding carries into the next power of ten.
-    decimals = 2 if value < 9.995 else 1 if value < 99.95 else 0
-    return f"{value:,.{decimals}f}"
-
-
 def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> str:
     if isinstance(scenario, SteadyDecode):
         return f"{scenario.tokens:,}"
@@ -214,7 +177,9 @@ def _time(cell: Cell, arm: str) -> str:
 
 
 def _speedup(cell: Cell, arm: str) -> str:
-    return format_speedup(cell.speedups[arm]) if arm in cell.speedups else _UNKNOWN
+    if arm not in cell.speedups:
+        return _UNKNOWN
+    return format_speedup(cell.speedups[arm], typical_only=cell.is_typical_only)
 
 
 def _speedup_over(base: str, cell: Cell, arm: str) -> str:

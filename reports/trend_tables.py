@@ -13,8 +13,8 @@ from harness.change_points import LEAST_RUNS, LEVEL, PERMUTATIONS
 from harness.statistics import Estimate
 
 from .formats import write_parts
-from .summary import is_open
-from .table import Table, format_time
+from .numbers import format_time, is_open
+from .table import Table
 from .trends import ChangePoint, Line, Trend, differing
 from .words import code, counted
 

@@ -11,8 +11,10 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.duet import CellResult, Duet, check_memory, compare_cell
+from harness.duet import CellResult, Duet, compare_cell
 from harness.duet_file import write_duet
+from harness.duet_processes import check_memory
+from harness.figure import Kind
 from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
 from harness.loading import ArmOfSource
 from harness.machine import choose_cpus, keep_off, lock_cpu, lock_file
@@ -20,7 +22,7 @@ from harness.plan import check_distinct
 from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
 from harness.sources import find_source
-from harness.verdict import Kind, overall
+from harness.verdict import overall
 from harness.verification import Contest, play_briefly
 from scenarios.errors import InputError
 

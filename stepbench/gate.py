@@ -9,7 +9,7 @@ from pathlib import Path
 import click
 
 from harness.counting import iterations_of
-from harness.duet import check_memory
+from harness.duet_processes import check_memory
 from harness.files import write_atomically
 from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate

@@ -38,6 +38,17 @@ def plot(file: DuetFile, name: str) -> Plot | None:
                     label=words,
                     markersize=5,
                 )
+            means = [each.means for each in result.first + result.second if each.means]
+            style = look(theme, 2)
+            axes.plot(
+                [_per_cent(each.agreed.control) for each in means],
+                [_per_cent(each.agreed.effect) for each in means],
+                style.marker,
+                color=style.color,
+                label="mean of all steps",
+                markersize=4,
+                fillstyle="none",
+            )
             # The same scale on both, so that the eye compares the spreads; around the effects where
             # these are far from nothing.
             (left, right), (low, high) = axes.get_xlim(), axes.get_ylim()
@@ -59,7 +70,8 @@ def plot(file: DuetFile, name: str) -> Plot | None:
         name,
         f"Effect of {b} against {a}, and the control",
         f"Each process of the duet: how much slower {b} is than {a}, against how much two copies "
-        "of the same code differ, in per cent, a panel a cell. The band is the threshold of "
+        "of the same code differ, in per cent, a panel a cell; of the typical step and, hollow, of "
+        "the mean of all steps. The band is the threshold of "
         f"{threshold:g} %.{beyond(len(results))}",
         draw,
     )

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from ..summary import Summary, is_open, proper_arms
+from harness.statistics import Estimate
+
+from ..numbers import is_open
+from ..summary import Cell, Summary, proper_arms
 from .cells import label
 from .style import Plot, Theme, in_words, log_if_wide, look, new_figure
 
@@ -42,7 +45,17 @@ def plot(summary: Summary, name: str) -> Plot | None:
                 capsize=3,
                 label=arm,
             )
-        log_if_wide(axes, "x", [1.0, *(r.value for cell in cells for r in cell.speedups.values())])
+            dear = [(place, cell.mean_speedups[arm]) for place, cell in own if cell.is_typical_only]
+            axes.plot(
+                [ratio.value for _, ratio in dear],
+                [place + shift for place, _ in dear],
+                style.marker,
+                color=style.color,
+                fillstyle="none",
+                markersize=9,
+                label=f"{arm}, of the mean step" if dear else None,
+            )
+        log_if_wide(axes, "x", [1.0, *(r.value for cell in cells for r in _ratios(cell))])
         axes.set_yticks(range(len(cells)), [label(cell.scenario) for cell in cells])
         axes.invert_yaxis()
         axes.grid(visible=False, axis="y")
@@ -55,6 +68,12 @@ def plot(summary: Summary, name: str) -> Plot | None:
         name,
         f"Speedup over {base}",
         f"Speedup of {in_words(arms)} over {base} in {len(cells)} cells, with 95 % intervals; the "
-        "table has the figures.",
+        "table has the figures. Hollow where some steps are dear, or leave work to others: of the "
+        "mean step.",
         draw,
     )
+
+
+def _ratios(cell: Cell) -> list[Estimate]:
+    """Return all speedups of a cell that the plot shows."""
+    return [*cell.speedups.values(), *(cell.mean_speedups.values() if cell.is_typical_only else ())]

@@ -21,10 +21,11 @@ from peers_trial import PeerTrial, Trial
 
 from harness.duet import CellResult
 from harness.duet_file import cell_document
+from harness.figure import Kind
 from harness.loading import ArmOfSource, load_apart
 from harness.sources import ArmSource, find_source
 from harness.statistics import Estimate
-from harness.verdict import Kind, Process, Verdict
+from harness.verdict import Process, Verdict
 from harness.verification import Contest, play_briefly
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, NoBaselineError, WorkerError

@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import duet
+from harness import duet, duet_processes
 from harness.child import Child
 from harness.sources import ArmSource
 
@@ -37,7 +37,7 @@ class Workers:
         self.shares: dict[int, float] = {}
         self.seconds = seconds
         self._now = 100.0
-        monkeypatch.setattr(duet, "run_children", self)
+        monkeypatch.setattr(duet_processes, "run_children", self)
         monkeypatch.setattr(duet, "time", SimpleNamespace(monotonic=lambda: self._now))
 
     def __call__(self, children: Sequence[Child], timeout: float) -> list[str]:
@@ -53,7 +53,14 @@ class Workers:
         samples = [[2e-3 * math.exp(log)] for log in logs]
         order = [2, 0, 3, 1]
         return json.dumps(
-            {"seconds": samples, "cpu_share": share, "imports": order, "orders": [order]}
+            {
+                "seconds": samples,
+                "background": None,
+                "alive": [[]] * 4,
+                "cpu_share": share,
+                "imports": order,
+                "orders": [order],
+            }
         )
 
     def jobs(self) -> list[dict[str, Any]]:

@@ -10,10 +10,11 @@ from harness import gate_steps, gate_work, shared_code, sources
 from harness.budget import update, write_budget
 from harness.counting import FIGURES, Work
 from harness.duet import CellResult, Duet
+from harness.figure import Kind
 from harness.gate import GateConfig, Outcome, Step
 from harness.gate_steps import run_gate
 from harness.revision import ROOT
-from harness.verdict import Kind, Verdict
+from harness.verdict import Verdict
 from harness.verification import Contest, Failure, Verification
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay

@@ -9,11 +9,14 @@ from collections.abc import Sequence
 import pytest
 
 from harness import duet as module
-from harness import verdict
+from harness import duet_processes, verdict
 from harness.child import Child, WorkerError, hash_seed
-from harness.duet import CellResult, Duet, compare_cell, summarise
+from harness.duet import CellResult, Duet, compare_cell
+from harness.duet_processes import summarise
+from harness.figure import Kind
+from harness.means import means_of
 from harness.statistics import Estimate, trimmed_mean
-from harness.verdict import Kind, Process, Rule
+from harness.verdict import Process, Rule
 from scenarios.scenario import SteadyDecode
 
 from .duet_workers import A, B, Draws, Workers
@@ -50,7 +53,7 @@ def test_what_one_process_says():
     effect = pytest.approx(math.log(1 * 1 / 4 * 1 * 1) / 4)
     # The copies: 1, 4, 2 and 1/2, 1/2, 8.
     controls = (pytest.approx(math.log(2)), pytest.approx(math.log(1 / 2)))
-    assert found == Process(effect, controls, 0.75, (3.0, 2.0))
+    assert found == Process(effect, controls, 0.75, (3.0, 2.0), means_of(samples))
     assert found.control == pytest.approx(math.log(2 * 1 / 2) / 2)
 
 
@@ -198,7 +201,7 @@ def test_what_a_worker_is_told(workers: Workers):
         "warmups": 10,
         "least": 32,
         "most": 152,
-        "seconds": 0.25,
+        "seconds": 0.3,
         "gc": False,
     }
     what, command, _, _, timeout = workers.calls[0]
@@ -330,7 +333,7 @@ def test_of_workers_at_once_one_that_fails_takes_the_cell_with_it(
     def run_children(children: Sequence[Child], _timeout: float) -> list[str]:
         raise WorkerError(f"{children[1].what}: the worker exited with 3")
 
-    monkeypatch.setattr(module, "run_children", run_children)
+    monkeypatch.setattr(duet_processes, "run_children", run_children)
 
     result = compare_cell(Duet(A, B, (CELL,), cpus=(0, 3)), CELL)
 

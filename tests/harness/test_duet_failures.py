@@ -7,10 +7,10 @@ from collections.abc import Callable, Sequence
 
 import pytest
 
-from harness import duet as module
+from harness import duet_processes as module
 from harness.child import Child, WorkerError
 from harness.duet import Duet, compare_cell
-from harness.verdict import Kind
+from harness.figure import Kind
 from scenarios.scenario import SteadyDecode
 
 from .duet_workers import A, B, Workers
@@ -59,8 +59,17 @@ def test_a_worker_that_fails_late_takes_the_verdict_with_it(monkeypatch: pytest.
     assert result.verdict.kind == Kind.INCONCLUSIVE
 
 
+# What else a worker returns.
+REST = {
+    "background": None,
+    "alive": [[]] * 4,
+    "imports": [0, 1, 2, 3],
+    "orders": [[0, 1, 2, 3]],
+}
+
+
 def document(seconds: object, share: object = 1.0) -> str:
-    return json.dumps({"seconds": seconds, "cpu_share": share})
+    return json.dumps({"seconds": seconds, "cpu_share": share, **REST})
 
 
 @pytest.mark.parametrize(
@@ -75,6 +84,11 @@ def document(seconds: object, share: object = 1.0) -> str:
         document([[0.0], [1.0], [1.0]]),
         document([[1.0], [math.nan], [1.0]]),
         *[document([[1.0]] * 3, None), document([[1.0]] * 3, "much")],
+        *[document([[1.0]] * 4, None), document([[1.0]] * 4, "much")],
+        json.dumps({"seconds": [[1.0]] * 4, "cpu_share": 1.0}),
+        json.dumps({"seconds": [[1.0]] * 4, "cpu_share": 1.0, **REST, "background": [[-1.0]] * 4}),
+        json.dumps({"seconds": [[1.0]] * 4, "cpu_share": 1.0, **REST, "background": [[1.0, 1.0]]}),
+        json.dumps({"seconds": [[1.0]] * 4, "cpu_share": 1.0, **REST, "alive": [[]]}),
     ],
 )
 def test_anything_else_from_a_worker_is_no_result(monkeypatch: pytest.MonkeyPatch, text: str):

@@ -11,9 +11,11 @@ import pytest
 
 from harness.duet import CellResult, Duet
 from harness.duet_file import load_duet, write_duet
+from harness.figure import Kind
+from harness.means import Means, Reading
 from harness.sources import ArmSource
 from harness.statistics import Estimate
-from harness.verdict import NOT_MEASURED, Kind, Process, Verdict
+from harness.verdict import NOT_MEASURED, Process, Verdict
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, from_dict
 
@@ -26,7 +28,9 @@ DUET = Duet(
 
 FINISHED = CellResult(
     FIRST,
-    Verdict(Kind.SLOWER, "", Estimate(1.5, 1.4, 1.6), 0.003, 0.009),
+    Verdict(
+        Kind.SLOWER, "", Estimate(1.5, 1.4, 1.6), 0.003, 0.009, Estimate(2.5, 2.4, 2.6), parts=True
+    ),
     # Two processes of four copies with two iterations each.
     [
         [[1e-3, 2e-3], [3e-3, 4e-3], [0.1, 0.2], [0.3, 0.4]],
@@ -34,11 +38,27 @@ FINISHED = CellResult(
     ],
     [[2, 0, 1, 3], [0, 1, 3, 2]],
     [[[0, 1, 2, 3], [3, 2, 1, 0]], [[1, 0, 2, 3], [1, 3, 2, 0]]],
-    [Process(0.4, (0.001, 0.003), 0.99, (1e-3, 2e-3))],
+    [
+        Process(
+            0.4,
+            (0.001, 0.003),
+            0.99,
+            (1e-3, 2e-3),
+            Means(
+                Reading(0.9, (0.01,)),
+                Reading(0.8, (0.02, 0.03)),
+                (2e-3, 5e-3),
+                (3e-3, 9e-3),
+                (0, 1e-3),
+            ),
+        )
+    ],
     [Process(0.5, (-0.002, 0.0), 0.98, (4e-3, 5e-3))],
     None,
     7.25,
     [0, 1],
+    [None, [[0.0, 1e-3]] * 4],
+    [[], ["worker"], [], ["pool-1", "worker"]],
 )
 FAILED = CellResult(
     SECOND,
@@ -65,7 +85,7 @@ def test_everything_is_kept(tmp_path: Path):
     write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
 
     assert read(path) == {
-        "stepbench_duet_format": 4,
+        "stepbench_duet_format": 5,
         "metadata": {"revision": "0123", "where": "here"},
         "a": {
             "spec": "git:HEAD~1:batched",
@@ -100,6 +120,8 @@ def test_everything_is_kept(tmp_path: Path):
                     "ratio": {"value": 1.5, "low": 1.4, "high": 1.6},
                     "floor": 0.003,
                     "detectable": 0.009,
+                    "mean": {"value": 2.5, "low": 2.4, "high": 2.6},
+                    "parts": True,
                 },
                 "first_run": [
                     {
@@ -107,6 +129,13 @@ def test_everything_is_kept(tmp_path: Path):
                         "controls": [0.001, 0.003],
                         "cpu_share": 0.99,
                         "seconds": [1e-3, 2e-3],
+                        "means": {
+                            "agreed": {"effect": 0.9, "controls": [0.01]},
+                            "every": {"effect": 0.8, "controls": [0.02, 0.03]},
+                            "seconds": [2e-3, 5e-3],
+                            "tail": [3e-3, 9e-3],
+                            "background": [0, 1e-3],
+                        },
                     }
                 ],
                 "second_run": [
@@ -115,9 +144,12 @@ def test_everything_is_kept(tmp_path: Path):
                         "controls": [-0.002, 0.0],
                         "cpu_share": 0.98,
                         "seconds": [4e-3, 5e-3],
+                        "means": None,
                     }
                 ],
                 "samples": FINISHED.samples,
+                "background": FINISHED.background,
+                "alive": FINISHED.alive,
                 "cores": [0, 1],
                 "imports": FINISHED.imports,
                 "orders": FINISHED.orders,
@@ -147,6 +179,8 @@ def test_a_cell_without_a_figure_has_null_in_its_place(tmp_path: Path, result: C
         "ratio": None,
         "floor": None,
         "detectable": None,
+        "mean": None,
+        "parts": False,
     }
     assert (cell["first_run"], cell["second_run"], cell["samples"]) == ([], [], [])
 
@@ -219,6 +253,13 @@ def test_what_was_written_is_read_back(tmp_path: Path):
         (("cells", 0, "first_run", 0, "controls"), [0.1]),
         (("cells", 0, "took"), "long"),
         (("cells", 0, "cores", 0), "0"),
+        (("cells", 0, "background"), []),
+        (("cells", 0, "background", 1), [[0.0]]),
+        (("cells", 0, "alive"), [[]]),
+        (("cells", 0, "alive", 0), [1]),
+        (("cells", 0, "first_run", 0, "means", "agreed"), None),
+        (("cells", 0, "first_run", 0, "means", "tail"), [1e-3]),
+        (("cells", 0, "verdict", "mean"), 2.5),
     ],
 )
 def test_a_damaged_file_is_named(tmp_path: Path, where: tuple[str | int, ...], instead: object):
@@ -238,5 +279,5 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path):
     path = tmp_path / "x.json"
     write_duet(path, DUET, [FINISHED], WHERE)
 
-    with pytest.raises(InputError, match="format 3, this one reads 4"):
-        load_duet(path, read(path) | {"stepbench_duet_format": 3})
+    with pytest.raises(InputError, match="format 4, this one reads 5"):
+        load_duet(path, read(path) | {"stepbench_duet_format": 4})

@@ -8,10 +8,10 @@ from collections.abc import Callable
 
 import pytest
 
-from harness import duet as module
-from harness import verdict
+from harness import duet_processes, figure
 from harness.duet import Duet, compare_cell
-from harness.verdict import Kind, overall
+from harness.figure import Kind
+from harness.verdict import overall
 from scenarios.scenario import SteadyDecode
 
 from .duet_workers import A, B, Draws, Workers
@@ -47,8 +47,8 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Simulate:
     workers = Workers(monkeypatch)
     # What would take most of the time: the same few quantiles, each of them by bisection, and jobs
     # that no worker reads.
-    monkeypatch.setattr(verdict, "student_t", functools.cache(verdict.student_t))
-    monkeypatch.setattr(module, "asdict", lambda _source: {})
+    monkeypatch.setattr(figure, "student_t", functools.cache(figure.student_t))
+    monkeypatch.setattr(duet_processes, "asdict", lambda _source: {})
     monkeypatch.setattr(SteadyDecode, "to_dict", lambda _scenario: {})
 
     def run(

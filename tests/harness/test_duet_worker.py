@@ -12,9 +12,9 @@ import pytest
 
 from harness.child import WorkerError, hash_seed, run_child
 from harness.duet import Duet, compare_cell
+from harness.figure import Kind
 from harness.machine import allowed_cpus
 from harness.sources import ArmSource, find_source
-from harness.verdict import Kind
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
@@ -77,13 +77,18 @@ EQUAL = [subject("equal")] * 4
 LOOKS = [subject("looks")] * 4
 
 
+KEYS = {"seconds", "background", "alive", "cpu_share", "imports", "orders"}
+
+
 def test_samples_of_all_arms_and_the_share_of_the_core():
     result = run("full-copy", "incremental", "full-copy", "incremental")
 
-    assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
+    assert result.keys() == KEYS
     assert shape(result) == [152] * 4
     assert all(0 < seconds < math.inf for arm in result["seconds"] for seconds in arm)
     assert 0 < result["cpu_share"] < 1.5
+    # Nobody but the calls did anything.
+    assert (result["background"], result["alive"]) == (None, [[]] * 4)
 
 
 def test_other_numbers_of_iterations():
@@ -209,6 +214,39 @@ def test_arms_that_are_known_to_differ_by_so_much(steps: tuple[int, int], kind: 
 
 
 @pytest.mark.parametrize(
+    ("every", "more", "threshold", "kind"),
+    [
+        (2, 0.02, 0.005, Kind.SLOWER),
+        (150, 0.02, 0.005, Kind.SLOWER),
+        (40, -0.02, 0.005, Kind.FASTER),
+        # Dear steps that make three steps of two: beyond any usual threshold.
+        (40, 0.5, 0.1, Kind.SLOWER),
+        (150, 0.004, 0.005, Kind.NO_DIFFERENCE),
+    ],
+)
+def test_an_arm_that_is_dear_in_every_nth_step(
+    every: int, more: float, threshold: float, kind: Kind
+):
+    """Its mean step takes so much more, on a clock that has no noise."""
+    source = find_source(subject("ticks"))
+    even = replace(source, text=source.text.replace("STEP = 1", "STEP = 1e-4"))
+    # Of 152 measured ones; warm-ups are calls as well.
+    dear = len([call for call in range(11, 163) if call % every == 0])
+    text = even.text.replace(
+        "EVERY, MORE = 1, 0", f"EVERY, MORE = {every}, {1e-4 * more * 152 / dear}"
+    )
+
+    verdict = compare_cell(
+        Duet(even, replace(even, text=text), (CELL,), threshold=threshold, seconds=0.1), CELL
+    ).verdict
+
+    assert verdict.kind == kind
+    assert verdict.mean is not None
+    assert verdict.mean.value == pytest.approx(1 + more)
+    assert verdict.parts == (every > 2 and abs(more) > threshold)
+
+
+@pytest.mark.parametrize(
     ("seconds", "samples"),
     # An iteration takes 15 s, four of them a turn, and the first ten are warm-ups.
     [(0.0, 32), (629.0, 32), (630.0, 36), (689.0, 36), (690.0, 40), (2369.0, 148), (1e9, 152)],
@@ -232,7 +270,7 @@ def test_a_worker_is_pinned_if_asked(notes: Path):
 def test_nothing_that_an_arm_prints_gets_into_the_result():
     result = run(subject("loud"), "incremental", subject("loud"), "incremental")
 
-    assert result.keys() == {"seconds", "cpu_share", "imports", "orders"}
+    assert result.keys() == KEYS
     assert shape(result) == [152] * 4
 
 

@@ -5,10 +5,11 @@ from collections.abc import Callable
 import pytest
 
 from harness import gate_steps
+from harness.figure import Kind
 from harness.gate import Outcome, Step
 from harness.revision import ROOT
 from harness.statistics import Estimate
-from harness.verdict import Kind, Verdict
+from harness.verdict import Verdict
 from harness.verification import Contest, Verification
 
 from .gate_worlds import (

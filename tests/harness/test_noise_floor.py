@@ -11,6 +11,7 @@ import pytest
 from harness import noise_floor
 from harness.child import WorkerError
 from harness.duet import CellResult, Duet, compare_cell, processes_within
+from harness.figure import Kind
 from harness.noise_floor import (
     CELL,
     Noise,
@@ -19,7 +20,7 @@ from harness.noise_floor import (
     processes_of_a_run,
     run_against_itself,
 )
-from harness.verdict import NOT_MEASURED, Kind, Process, Rule, judge
+from harness.verdict import NOT_MEASURED, Process, Rule, judge
 from scenarios.scenario import SteadyDecode
 
 from .duet_workers import A
@@ -87,16 +88,16 @@ def test_detectable_is_the_verdict_s_for_what_was_seen(amount: float, count: int
 
 def test_detectable_by_hand():
     noise = Noise(5, effect=0.002, control=0.0, seconds=0.5, verdict=NOT_MEASURED)
-    # Fifteen processes are left, with 14 degrees of freedom. Student's quantile for 96.84 % is
-    # 2.387, that for 95 % 2.145: 0.5 % + (2.387 + 2.326) 0.2 % / 5.
-    expected = math.exp(math.log(1.005) + 4.713 * 0.002 / 5) - 1
+    # Fifteen processes are left, with 14 degrees of freedom. Student's quantile for 97.76 % is
+    # 2.568, that for 95 % 2.145: 0.5 % + (2.568 + 2.326) 0.2 % / 5.
+    expected = math.exp(math.log(1.005) + 4.894 * 0.002 / 5) - 1
     assert detectable(noise, 25) == pytest.approx(expected, abs=1e-6)
     # Beyond the threshold it is the control that is not to be mistaken for a difference.
     shaky = Noise(5, effect=0.002, control=0.05, seconds=0.5, verdict=NOT_MEASURED)
-    expected = math.exp(2.145 * 0.05 / 5 + 4.713 * 0.002 / 5) - 1
+    expected = math.exp(2.145 * 0.05 / 5 + 4.894 * 0.002 / 5) - 1
     assert detectable(shaky, 25) == pytest.approx(expected, abs=2e-5)
     assert detectable(shaky, 25, threshold=0.1) == pytest.approx(
-        1.1 * math.exp(0.001885) - 1, abs=2e-6
+        1.1 * math.exp(0.0019577) - 1, abs=2e-6
     )
 
 

@@ -2,8 +2,9 @@
 
 import pytest
 
+from harness.figure import Kind
 from harness.statistics import Estimate
-from harness.verdict import NOT_MEASURED, Kind, Verdict, overall, settle
+from harness.verdict import NOT_MEASURED, Verdict, overall, settle
 
 S, F, N, X = Kind.SLOWER, Kind.FASTER, Kind.NO_DIFFERENCE, Kind.INCONCLUSIVE
 

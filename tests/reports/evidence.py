@@ -7,6 +7,7 @@ from harness.counting import Work
 from harness.documents import GateFile, VerificationFile, WorkFile
 from harness.duet import CellResult, Duet
 from harness.duet_file import DuetFile
+from harness.figure import Kind
 from harness.forward_time import ForwardTime
 from harness.gate import Outcome, Step
 from harness.overlap_figures import figures
@@ -14,7 +15,7 @@ from harness.overlap_file import OverlapFile
 from harness.overlap_run import CellRun, OverlapPlan
 from harness.sources import ArmSource
 from harness.statistics import Estimate
-from harness.verdict import Kind, Process, Verdict
+from harness.verdict import Process, Verdict
 from scenarios.scenario import SteadyDecode
 
 SMALL = SteadyDecode(requests=2, tokens=64)

@@ -5,8 +5,8 @@ from pathlib import Path
 
 import pytest
 
+from harness.figure import Kind
 from harness.gate import Outcome
-from harness.verdict import Kind
 from reports.comment import LONGEST, MARKER, render
 from reports.evidence import Evidence
 from scenarios.scenario import SteadyDecode

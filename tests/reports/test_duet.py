@@ -8,9 +8,11 @@ from dataclasses import replace
 import pytest
 
 from harness.duet import CellResult, Duet
+from harness.figure import Kind
+from harness.means import Means, Reading
 from harness.sources import ArmSource
 from harness.statistics import Estimate
-from harness.verdict import Kind, Process, Verdict
+from harness.verdict import Process, Verdict
 from reports.duet import headline, write_duet
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -26,7 +28,14 @@ def process(seconds: float, ratio: float) -> Process:
 
 SLOWER = CellResult(
     FIRST,
-    Verdict(Kind.SLOWER, "", Estimate(1.02, 1.0151, 1.0249), 0.0012, 0.00876),
+    Verdict(
+        Kind.SLOWER,
+        "",
+        Estimate(1.02, 1.0151, 1.0249),
+        0.0012,
+        0.00876,
+        Estimate(1.03, 1.02, 1.04),
+    ),
     first=[process(s, 2) for s in (1.5e-3, 1.1e-3, 1.2e-3)],
     second=[process(s, 2) for s in (1.3e-3, 1.4e-3)],
     took=4.5,
@@ -60,23 +69,27 @@ def test_the_whole_report():
         "difference).\n"
         "\n"
         "| Requests | Tokens per request | `git:HEAD~1:incremental` | incremental "
-        "| Ratio (95 % interval) | Control | Detectable | Processes | Verdict |\n"
-        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |\n"
-        "| 16 | 8,192 | 1.30 ms | 2.60 ms | 1.0200 (1.0151 to 1.0249) | 0.12% | 0.88% | 3 + 2 "
-        "| slower |\n"
-        "| 2 | 64 | 8.00 us | 8.00 us | 1.0000 (0.9990 to 1.0010) | 0.00% | 0.90% | 6 "
+        "| Ratio (95 % interval) | Mean ratio | Control | Detectable | Processes | Verdict |\n"
+        "| ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | ---: | :--- |\n"
+        "| 16 | 8,192 | 1.30 ms | 2.60 ms | 1.0200 (1.0151 to 1.0249) "
+        "| 1.0300 (1.0200 to 1.0400) | 0.12% | 0.88% | 3 + 2 | slower |\n"
+        "| 2 | 64 | 8.00 us | 8.00 us | 1.0000 (0.9990 to 1.0010) | - | 0.00% | 0.90% | 6 "
         "| no difference |\n"
         "\n"
         "Both arms, and a second copy of each as a control, ran side by side on "
         "the same workload in each of the processes, in random order: 10 warm-up iterations, then "
-        "at most 152 measured ones, the garbage collector off. A process gives the median log "
+        "0 measured ones, the garbage collector off. A process gives the median log "
         "ratio of each copy of the one to each of the other, and their mean; ratios and intervals "
-        "are over processes, of the mean without up to a fifth at either end. Slower or faster "
+        "are over processes, of the mean without up to a fifth at either end. Mean ratio is that "
+        "of the mean of all steps, as far as both copies of an arm agree on a step, with what "
+        "they leave to other threads and processes. Slower or faster "
         "means: wholly beyond 0.50% and beyond the control, in two runs of fresh processes, of "
-        "which the second one's figures are shown. Each has to be clear at 97.8%: then, although "
-        "it is looked for again and again, arms that differ by just the threshold are called "
+        "which the second one's figures are shown. A mean that is slower, of steps that both "
+        "copies agree on or of every sample, is enough for slower. Each has to be clear at 98.4%, "
+        "a mean at 98.9%: then, although it is looked for again and again, arms that differ by "
+        "just the threshold are called "
         "different in any of 2 comparisons with a chance of at most about 2.5 %. No difference "
-        "means: "
+        "means: typical step and mean "
         "wholly within the threshold, at 99 % in a look. A cell ends when that is clear, and the "
         "intervals are those of that moment. Detectable is about the smallest slowdown that as "
         "many processes in each of two runs would find, if the noise stays as it was. The longest "
@@ -95,7 +108,7 @@ def test_a_cell_that_was_not_measured_and_why():
 
     assert parts[0].startswith("Inconclusive: no verdict on `incremental` against ")
     assert parts[1].splitlines()[2] == (
-        "| 2 | 64 | not measured | not measured | - | - | - | 0 | inconclusive |"
+        "| 2 | 64 | not measured | not measured | - | - | - | - | 0 | inconclusive |"
     )
     assert parts[2] == "v2-2x64: the worker died."
     assert len(parts) == 4
@@ -222,6 +235,7 @@ def test_the_terminal_gets_the_same_without_markup():
     (row,) = [line for line in lines if "8,192" in line]
     assert row.split() == [
         *["16", "8,192", "1.30", "ms", "2.60", "ms", "1.0200", "(1.0151", "to", "1.0249)"],
+        *["1.0300", "(1.0200", "to", "1.0400)"],
         *["0.12%", "0.88%", "3", "+", "2", "slower"],
     ]
     assert "v2-2x64: the worker died." in lines
@@ -237,6 +251,8 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
     assert text.endswith("}\n")
     document = json.loads(text, parse_constant=no_constant)
     scenarios = [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)]
+    nothing = dict.fromkeys(("seconds", "mean_seconds", "p99_seconds", "background_cpu_seconds"))
+    nothing |= {"alive": []}
     assert document == {
         "a": "git:HEAD~1:incremental",
         "b": "incremental",
@@ -256,6 +272,9 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
                 "ratio": {"value": 1.02, "low": 1.0151, "high": 1.0249},
                 "floor": 0.0012,
                 "detectable": 0.00876,
+                "mean": {"value": 1.03, "low": 1.02, "high": 1.04},
+                "parts": False,
+                "arms": [nothing | {"seconds": 1.3e-3}, nothing | {"seconds": 2.6e-3}],
                 "processes": 3,
                 "repeated": 2,
                 "cores_left_out": [],
@@ -269,12 +288,69 @@ def test_json_is_one_document_with_null_for_what_is_no_number():
                 "ratio": None,
                 "floor": None,
                 "detectable": None,
+                "mean": None,
+                "parts": False,
+                "arms": [nothing, nothing],
                 "processes": 0,
                 "repeated": 0,
                 "cores_left_out": [],
                 "took": 0.0,
             },
         ],
+    }
+
+
+def parting(background: float = 0.0, parts: bool = True) -> CellResult:
+    """A cell whose second arm is dear in some steps, or leaves work to others."""
+    means = Means(
+        Reading(1.0, (0.0,)),
+        Reading(1.0, (0.0, 0.0)),
+        (2e-4, 5e-4),
+        (3e-4, 9e-3),
+        (0.0, background),
+    )
+    verdict = Verdict(
+        Kind.SLOWER, "", Estimate(1.0, 0.99, 1.01), 0.0, 0.01, Estimate(2.7183, 2.6, 2.8), parts
+    )
+    return CellResult(
+        FIRST,
+        verdict,
+        samples=[[[1e-4] * 40] * 4, [[1e-4] * 152] * 4],
+        first=[Process(0.0, (0.0, 0.0), 1.0, (1.9e-4, 1.9e-4), means)] * 2,
+        alive=[[], ["pool_0"], [], ["pool_1", "pool_0"]] if background else [[]] * 4,
+    )
+
+
+def test_where_the_mean_parts_from_the_typical_step_all_of_them_are_told():
+    text = written([parting()])
+
+    assert (
+        "v2-16x8192: the mean of all steps parts from the typical step: 2.7183 times as long "
+        "instead of 1.0000; `git:HEAD~1:incremental` takes 0.19 ms in a typical step, 0.20 ms in "
+        "the mean and 0.30 ms at the 99th percentile; `incremental` takes 0.19 ms in a typical "
+        "step, 0.50 ms in the mean and 9.00 ms at the 99th percentile."
+    ) in text.split("\n\n")
+    assert "then 40 to 152 measured ones" in text
+    assert "parts from" not in written([parting(parts=False)])
+
+
+def test_work_that_is_left_to_others_is_told_with_who_is_there():
+    (words,) = [part for part in written([parting(3e-4)]).split("\n\n") if "leaves" in part]
+
+    assert words == (
+        "`incremental` leaves work to other threads or processes: 0.30 ms of CPU time a step in "
+        "v2-16x8192, which counts as part of its mean; alive after a call: pool_0, pool_1."
+    )
+    (words,) = [part for part in written([parting(1e-9)]).split("\n\n") if "leaves" in part]
+    assert words == (
+        "`incremental` leaves threads or processes behind; alive after a call: pool_0, pool_1."
+    )
+    assert json.loads(written([parting(3e-4)], "json"))["cells"][0]["arms"][1] == {
+        "seconds": 1.9e-4,
+        "mean_seconds": 5e-4,
+        "p99_seconds": 9e-3,
+        "background_cpu_seconds": 3e-4,
+        "alive": ["pool_0", "pool_1"],
     }
 
 

@@ -7,7 +7,7 @@ from html.parser import HTMLParser
 
 import pytest
 
-from harness.verdict import Kind
+from harness.figure import Kind
 from reports.evidence import Evidence
 from reports.page import prose, render_page, sort_key
 

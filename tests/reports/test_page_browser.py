@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from harness.verdict import Kind
+from harness.figure import Kind
 from reports.evidence import Evidence
 from reports.page import render_page
 

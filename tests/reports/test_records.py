@@ -110,6 +110,9 @@ def test_csv_has_a_row_for_each_file_cell_and_arm():
         "times_floor",
         "times_floor_low",
         "times_floor_high",
+        "mean_seconds",
+        "p99_seconds",
+        "background_cpu_seconds",
     ]
     assert list(frame["file"]) == ["results.json"] * 2 + ["b, c.json"] * 2
     assert list(frame["hostname"]) == ["box"] * 4

@@ -4,8 +4,8 @@ from dataclasses import replace
 
 import pytest
 
+from harness.figure import Kind
 from harness.gate import Outcome
-from harness.verdict import Kind
 from reports.evidence import Evidence
 from reports.parts import Section, State, Verbatim
 from reports.sections import missing_note, sections

@@ -4,7 +4,8 @@ import pytest
 
 from harness.plan import Protocol
 from harness.statistics import Estimate
-from reports.summary import is_open, summarise
+from reports.numbers import is_open
+from reports.summary import summarise
 from scenarios.scenario import SteadyDecode
 
 from .conftest import WriteResults, make_plan

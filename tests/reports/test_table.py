@@ -3,7 +3,8 @@ import math
 import pytest
 
 from harness.statistics import Estimate
-from reports.table import format_ratio, format_speedup, format_time, is_words, speedup_table
+from reports.numbers import format_ratio, format_speedup, format_time
+from reports.table import is_words, speedup_table
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.kv_cache_v2 import LayerGroup
 

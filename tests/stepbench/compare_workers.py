@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import duet as duet_module
+from harness import duet_processes
 from harness.child import Child
 
 SUBJECTS = Path(__file__).parent.parent / "harness/subjects"
@@ -43,7 +43,7 @@ class Workers:
         self.shares_of_cores: dict[int, float] = {}
         self.errors: dict[str, BaseException] = {}
         self.jobs: list[dict[str, Any]] = []
-        monkeypatch.setattr(duet_module, "run_children", self)
+        monkeypatch.setattr(duet_processes, "run_children", self)
 
     def __call__(self, children: Sequence[Child], _timeout: float) -> list[str]:
         return [self._run(child.what, child.text) for child in children]
@@ -56,7 +56,7 @@ class Workers:
         second = 2e-3 * math.exp(self.effects.get(cell, 0.0))
         samples = [[2e-3] * 2, [second] * 2] * 2
         share = self.shares_of_cores.get(self.jobs[-1]["cpu"], self.shares.get(cell, 1.0))
-        found = {"seconds": samples, "cpu_share": share}
+        found = {"seconds": samples, "cpu_share": share, "background": None, "alive": [[]] * 4}
         return json.dumps({**found, "imports": [0, 1, 2, 3], "orders": [[0, 1, 2, 3]] * 2})
 
     def cells(self) -> list[str]:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import duet as duet_module
+from harness import duet_processes
 from harness.machine import choose_cpus, lock_cpu
 
 from .compare_workers import strictly, subject
@@ -17,7 +17,7 @@ def nothing_is_measured(monkeypatch: pytest.MonkeyPatch) -> Iterator[None]:
     def run_children(*_: object) -> list[str]:
         raise AssertionError("a worker was started")
 
-    monkeypatch.setattr(duet_module, "run_children", run_children)
+    monkeypatch.setattr(duet_processes, "run_children", run_children)
     yield
     assert not [path for path in Path().rglob("*.json") if path.name != "there.json"]
 

@@ -14,10 +14,11 @@ from harness import gate_steps, shared_code, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
+from harness.figure import Kind
 from harness.gate import GateConfig, Outcome, Step
 from harness.machine import lock_cpu
 from harness.revision import git
-from harness.verdict import Kind, Verdict
+from harness.verdict import Verdict
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench import gate, messages

@@ -5,8 +5,9 @@ import time
 from connector import incremental
 from connector.interfaces import AsyncRequests, KVCacheManager, ScheduledRequests
 
-# Seconds that a call takes.
+# Seconds that a call takes, and how many more every so-manieth one.
 STEP = 1
+EVERY, MORE = 1, 0
 
 # Shared by all copies, and read by whoever asks for the time from now on.
 now: list[float] = vars(time).setdefault("_ticks", [0.0])
@@ -17,5 +18,6 @@ class KvCacheConnectorSchedulerOutputManager(incremental.KvCacheConnectorSchedul
     def build_scheduler_output(
         self, batch: ScheduledRequests, loading: AsyncRequests, manager: KVCacheManager
     ) -> object:
-        now[0] += STEP
+        self.calls = getattr(self, "calls", 0) + 1
+        now[0] += STEP + MORE * (self.calls % EVERY == 0)
         return super().build_scheduler_output(batch, loading, manager)

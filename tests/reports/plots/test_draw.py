@@ -6,7 +6,7 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from harness.verdict import Kind
+from harness.figure import Kind
 from reports.evidence import Evidence
 from reports.plots.draw import plots, write_plots
 from reports.plots.style import DARK, LIGHT, THEMES, WIDTH, Theme, look, render
@@ -131,7 +131,7 @@ def test_the_distribution_reaches_from_nothing_to_all(evidence: Evidence):
 
 def test_a_duet_shows_each_process(evidence: Evidence):
     figure = drawn(evidence, "duet")
-    first, second, _zero = figure.axes[0].get_lines()
+    first, second, _means, _zero = figure.axes[0].get_lines()
 
     assert (len(first.get_xdata()), len(second.get_xdata())) == (6, 4)
     assert figure.axes[0].get_title(loc="left") == "2 x 64: slower"

@@ -1,0 +1,179 @@
+"""Work that a call leaves to others: CPU time of other threads and of child processes.
+
+What is handed to a thread is not in the time of the call, and still takes the interpreter lock and
+a core. Here it is waited for after the call, outside the timing, and its CPU time is added up.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import math
+import os
+import resource
+import threading
+from collections.abc import Iterator
+from pathlib import Path
+from time import perf_counter, process_time, sleep, thread_time
+
+# CPU seconds beyond which others have done something: the clocks of a process and of its only
+# thread are read one after the other.
+_SOMETHING = 5e-5
+# How often is looked whether the others are idle, and for how long at most: one that never rests
+# would be waited for for ever.
+_SECONDS_BETWEEN = 2e-4
+_LONGEST = 0.25
+# Looks in a row at which they have to be found idle.
+_LOOKS = 3
+_SELF = Path("/proc/self/task")
+
+
+class Background:
+    """What other threads and child processes of this process do, from now on.
+
+    Made before the code that may start them. It costs a call nothing to be watched while nobody
+    else is there.
+
+    Attributes:
+        is_there: whether somebody else has been seen; then every call is waited for. True until
+            ``look``, so that nothing of the first calls is missed.
+        waited: wall seconds that were spent waiting.
+        waited_cpu: CPU seconds of this process meanwhile.
+    """
+
+    def __init__(self) -> None:
+        self.is_there = True
+        self.waited = self.waited_cpu = 0.0
+        self._threads = set(threading.enumerate())
+        self._tasks = _tasks()
+        self._base = _others()
+        self._ended = _ended_time()
+        self._begin = (0.0, 0.0)
+        self._named: set[int] = set()
+
+    def begin(self) -> None:
+        """Note what was spent before a call."""
+        if self.is_there:
+            self._begin = (thread_time(), _others() + _children_time(_children()))
+
+    def end(self, seconds: float) -> float:
+        """Wait for what a call has left to others; return its CPU time in seconds.
+
+        Args:
+            seconds: how long the call took: what it waited for others is in it already.
+        """
+        if not self.is_there:
+            return 0.0
+        own, others = self._begin
+        own = thread_time() - own
+        began, began_cpu = perf_counter(), process_time()
+        others = self._settle() - others
+        self.waited += perf_counter() - began
+        self.waited_cpu += process_time() - began_cpu
+        beside = own + others - seconds
+        return beside if others > _SOMETHING and beside > 0 else 0.0
+
+    def look(self) -> None:
+        """Find out, after some calls, whether somebody else is there."""
+        self.is_there = _ended_time() > self._ended or bool(self.alive())
+        self.watch()
+
+    def watch(self) -> None:
+        """Notice somebody else who begins later: two clocks, cheap enough for every iteration."""
+        if _others() - self._base > _SOMETHING:
+            self.is_there = True
+
+    def alive(self) -> dict[int, str]:
+        """Return the threads and child processes that are alive beside this thread, by number."""
+        native = {int(task): "a thread of native code" for task in _tasks() - self._tasks}
+        threads = {
+            thread.native_id: thread.name
+            for thread in threading.enumerate()
+            if thread.native_id is not None and thread not in self._threads
+        }
+        children = {
+            int(process.name): f"child process {name}"
+            for process, name in ((process, _name(process)) for process in _children())
+            if name
+        }
+        return native | threads | children
+
+    def newcomers(self) -> set[str]:
+        """Return the names of those alive that no earlier call of this has named."""
+        found = {key: name for key, name in self.alive().items() if key not in self._named}
+        self._named.update(found)
+        return set(found.values())
+
+    def _settle(self) -> float:
+        """Wait until the others are idle; return the CPU seconds that they have spent so far."""
+        end = perf_counter() + _LONGEST
+        looks, spent = 0, -math.inf
+        while True:
+            children = _children()
+            others = _tasks() - self._tasks
+            before, spent = spent, _others() + _children_time(children)
+            is_idle = not any(map(_is_running, (*(_SELF / task for task in others), *children)))
+            if not others and not children:
+                return spent
+            looks = looks + 1 if is_idle and spent - before < _SOMETHING else 0
+            if looks == _LOOKS or perf_counter() > end:
+                return spent
+            sleep(_SECONDS_BETWEEN)
+
+
+def _others() -> float:
+    """Return the CPU seconds that other threads of this process have spent."""
+    return process_time() - thread_time()
+
+
+def _tasks() -> set[str]:
+    """Return the threads of this process as the kernel numbers them; none where it does not say."""
+    try:
+        return set(os.listdir(_SELF))  # noqa: PTH208 - a hundred times a second
+    except OSError:
+        return set()
+
+
+def _children() -> list[Path]:
+    """Return the processes that this one has started and that are alive, in ``/proc``."""
+    return list(_descendants(Path("/proc/self")))
+
+
+def _descendants(process: Path) -> Iterator[Path]:
+    for file in (process / "task").glob("*/children"):
+        with contextlib.suppress(OSError):
+            for child in file.read_text().split():
+                own = Path("/proc", child)
+                yield own
+                yield from _descendants(own)
+
+
+def _children_time(alive: list[Path]) -> float:
+    """Return the CPU seconds of child processes: of those that ended, and of those alive."""
+    spent = _ended_time()
+    for process in alive:
+        with contextlib.suppress(OSError, ValueError, IndexError):
+            # Nanoseconds on a core (Linux, Documentation/scheduler/sched-stats.rst).
+            spent += int((process / "schedstat").read_text().split()[0]) / 1e9
+    return spent
+
+
+def _ended_time() -> float:
+    """Return the CPU seconds of child processes that have ended and been waited for."""
+    ended = resource.getrusage(resource.RUSAGE_CHILDREN)
+    return ended.ru_utime + ended.ru_stime
+
+
+def _is_running(task: Path) -> bool:
+    """Return whether a thread or process runs, or would if it had a core (proc_pid_stat(5))."""
+    try:
+        return (task / "stat").read_text().rpartition(")")[2].split()[0] in "RD"
+    except (OSError, IndexError):
+        return False
+
+
+def _name(process: Path) -> str:
+    """Return the name of a process; empty where it has ended."""
+    try:
+        return (process / "comm").read_text().strip()
+    except OSError:
+        return ""

@@ -1,0 +1,168 @@
+"""The processes of a duet: what each is told, and what it says."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import math
+import statistics
+import sys
+from collections.abc import Sequence
+from dataclasses import asdict
+from typing import TYPE_CHECKING, Any
+
+from scenarios.errors import WorkerError
+from scenarios.scenario import SteadyDecode, TraceReplay
+from scenarios.workload import check_feasible
+
+from .child import Child, hash_seed, run_children
+from .machine import available_memory
+from .means import means_of
+from .verdict import Process
+
+if TYPE_CHECKING:
+    from .duet import CellResult, Duet
+
+# Of both arms together, in each process.
+COPIES = 4
+WARMUPS = 10
+# Of whole turns of four orders. More where steps are cheap, so that an arm that is dear in every
+# Nth step is found for a larger N, as long as sequences do not grow by much meanwhile.
+_MOST_ITERATIONS = (152, 1_000)
+_MOST_GROWTH = 0.15
+_LEAST_ITERATIONS = 32
+# How long a process measures unless its fewest iterations take longer: starting it costs about as
+# much.
+_SECONDS_OF_PROCESS = 0.3
+# Beyond it, in seconds, a clock was tampered with.
+_LONGEST_SAMPLE = 1e6
+# After which a worker counts as hanging: far more than its fewest iterations take.
+_TIMEOUT = 120.0
+_TIMEOUT_PER_TOKEN = 1e-4
+
+
+def most_iterations(scenario: SteadyDecode | TraceReplay) -> int:
+    """Return how many iterations a process measures at most, if they are cheap."""
+    few, many = _MOST_ITERATIONS
+    tokens = scenario.tokens if isinstance(scenario, SteadyDecode) else 0
+    return COPIES * (min(many, max(few, int(_MOST_GROWTH * tokens))) // COPIES)
+
+
+def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
+    """Raise InputError unless the memory is there for all copies on so many cores at once."""
+    # Their kept tokens are the most of it.
+    memory = available_memory() // (COPIES * max(1, cpus))
+    for scenario in scenarios:
+        check_feasible(scenario, WARMUPS + most_iterations(scenario), f"{seed}", memory)
+
+
+def run_processes(
+    duet: Duet,
+    scenario: SteadyDecode | TraceReplay,
+    cores: Sequence[int | None],
+    result: CellResult,
+) -> list[Process]:
+    """Run the cell's next processes, one on each core, keep their samples; return what they say."""
+    numbers = itertools.count(len(result.samples))
+    children = [_child(duet, scenario, next(numbers), core) for core in cores]
+    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
+    texts = run_children(children, _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens)
+    read = [_read(child.what, text) for child, text in zip(children, texts, strict=True)]
+    for core, (_, found) in zip(cores, read, strict=True):
+        result.samples.append(found["seconds"])
+        result.imports.append(found["imports"])
+        result.orders.append(found["orders"])
+        result.cores.append(core)
+        result.background.append(found["background"])
+        result.alive = [
+            sorted({*known, *more})
+            for known, more in zip(result.alive, found["alive"], strict=True)
+        ]
+    return [process for process, _ in read]
+
+
+def _child(
+    duet: Duet, scenario: SteadyDecode | TraceReplay, number: int, core: int | None
+) -> Child:
+    """Return the worker that is a cell's process of this number."""
+    job = {
+        "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
+        "scenario": scenario.to_dict(),
+        "seed": f"{duet.seed}-{scenario.name}-{number}",
+        "cpu": core,
+        "provider": duet.provider,
+        "warmups": WARMUPS,
+        "least": _LEAST_ITERATIONS,
+        "most": most_iterations(scenario),
+        "seconds": _SECONDS_OF_PROCESS,
+        "gc": duet.gc,
+    }
+    command = [sys.executable, "-P", "-m", "harness.duet_worker"]
+    what = f"cell {scenario.name}, process {number + 1}"
+    return Child(what, command, hash_seed(duet.seed, number), json.dumps(job))
+
+
+def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
+    """Return what a process says, and all that it returned.
+
+    Raises:
+        WorkerError: that is no result.
+    """
+    try:
+        found = json.loads(text)
+        process = summarise(found["seconds"], found["cpu_share"], found["background"])
+        _check_orders(found["imports"], found["orders"])
+        _check_alive(found["alive"])
+    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
+        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
+    return process, found
+
+
+def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:
+    """Raise ValueError unless each is an order of all copies."""
+    if any(sorted(order) != list(range(COPIES)) for order in (imports, *orders)):
+        raise ValueError("the orders are none")
+
+
+def _check_alive(alive: Sequence[Sequence[str]]) -> None:
+    """Raise ValueError unless it is told of each copy what its calls left behind."""
+    if len(alive) != COPIES:
+        raise ValueError("not what calls of each copy left behind")
+
+
+def summarise(
+    seconds: list[list[float]], cpu_share: float, background: list[list[float]] | None = None
+) -> Process:
+    """Return what one process says.
+
+    Args:
+        seconds: of each iteration, of the first arm, the second, and the second copy of either.
+        cpu_share: CPU time over wall time.
+        background: CPU seconds that others spent for each of these calls; None for none.
+
+    Raises:
+        ValueError: the samples are no positive numbers, or not as many for each arm.
+    """
+    a, b, a_again, b_again = seconds
+    if not all(0 < sample < _LONGEST_SAMPLE for copy in seconds for sample in copy):
+        raise ValueError("a sample is no time")
+    if not math.isfinite(cpu_share):
+        raise ValueError("the share of the core is no number")
+    if background is not None:
+        if list(map(len, background)) != list(map(len, seconds)):
+            raise ValueError("not as many CPU times as samples")
+        if not all(0 <= spent < _LONGEST_SAMPLE for copy in background for spent in copy):
+            raise ValueError("a CPU time is none")
+    return Process(
+        statistics.fmean(
+            _log_ratio(*pair) for pair in itertools.product((b, b_again), (a, a_again))
+        ),
+        (_log_ratio(a_again, a), _log_ratio(b_again, b)),
+        cpu_share,
+        (statistics.median(a + a_again), statistics.median(b + b_again)),
+        means_of(seconds, background),
+    )
+
+
+def _log_ratio(above: list[float], below: list[float]) -> float:
+    return statistics.median(math.log(x / y) for x, y in zip(above, below, strict=True))

@@ -1,0 +1,120 @@
+"""What calls leave to other threads and processes, really run."""
+
+import subprocess
+import sys
+import threading
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+
+import pytest
+
+from harness.background import Background
+
+
+def spin(seconds: float) -> None:
+    """Use so much CPU time."""
+    end = time.thread_time() + seconds
+    while time.thread_time() < end:
+        pass
+
+
+@pytest.fixture
+def pool() -> Iterator[ThreadPoolExecutor]:
+    with ThreadPoolExecutor(1, thread_name_prefix="helper") as made:
+        yield made
+
+
+def test_a_call_that_leaves_nothing_behind():
+    background = Background()
+
+    background.begin()
+    spin(0.001)
+    assert background.end(0.001) == 0.0
+    background.look()
+
+    assert not background.is_there
+    assert (background.alive(), background.newcomers()) == ({}, set())
+
+
+def test_work_that_is_handed_to_a_thread_is_waited_for(pool: ThreadPoolExecutor):
+    background = Background()
+
+    background.begin()
+    done = pool.submit(spin, 0.02)
+    left = background.end(1e-4)
+
+    assert done.done()
+    # No less than it used; what it costs to hand it over comes on top.
+    assert 0.019 < left < 0.2
+    assert background.waited > 0.01
+    assert list(background.alive().values()) == ["helper_0"]
+    assert background.newcomers() == {"helper_0"}
+    assert background.newcomers() == set()
+
+
+def test_what_a_call_waits_for_is_in_its_own_time(pool: ThreadPoolExecutor):
+    background = Background()
+    background.begin()
+    began = time.perf_counter()
+    pool.submit(spin, 0.02).result()
+
+    # The time that it took covers it; the rest is what handing over costs.
+    assert background.end(time.perf_counter() - began) < 0.005
+
+
+def test_a_thread_that_has_ended_is_counted():
+    background = Background()
+    background.begin()
+    threading.Thread(target=spin, args=(0.02,)).start()
+
+    assert background.end(1e-4) > 0.015
+    assert background.alive() == {}
+
+
+def test_who_begins_late_is_noticed(pool: ThreadPoolExecutor):
+    background = Background()
+    background.look()
+    background.watch()
+    assert not background.is_there
+
+    pool.submit(spin, 0.02).result()
+    background.watch()
+
+    assert background.is_there
+
+
+def test_child_processes_are_counted_and_named():
+    background = Background()
+    background.begin()
+    code = (
+        "import time; e = time.process_time() + 0.05\nwhile time.process_time() < e: pass\ninput()"
+    )
+    with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE) as process:
+        left = background.end(1e-4)
+        (name,) = background.alive().values()
+        background.look()
+        process.communicate(b"\n")
+
+    assert left > 0.04
+    assert name.startswith("child process python")
+    assert background.is_there
+
+
+def test_one_that_never_rests_is_not_waited_for_for_ever():
+    stop = threading.Event()
+
+    def restless() -> None:
+        while not stop.is_set():
+            pass
+
+    background = Background()
+    background.begin()
+    thread = threading.Thread(target=restless, name="restless")
+    thread.start()
+    try:
+        assert background.end(1e-4) > 0.01
+        assert set(background.alive().values()) == {"restless"}
+    finally:
+        stop.set()
+        thread.join()
