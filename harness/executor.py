@@ -17,13 +17,16 @@ from scenarios.workload import Workload
 from stubs.batch import ScheduledRequests
 
 from .arms import SchedulerOutputManager
-from .devices import Device
+from .background import Background
+from .devices import Device, HostClock
 from .system_files import read_text
 
 _CACHES = Path("/sys/devices/system/cpu")
 # Bytes that a sweep passes over where the caches are not known.
 _SWEPT = 64 * 2**20
 _UNITS = {"K": 2**10, "M": 2**20}
+# Iterations after which is looked whether somebody is there to whom the path leaves work.
+_WATCHED = 3
 
 
 @dataclass(frozen=True)
@@ -34,6 +37,8 @@ class Iteration:
         between: from the moment at which the host knew that the forward before was done to the
             path: what the stand-ins do and the sweep. 0 where the clock stands still meanwhile.
         path: the measured path.
+        background: CPU time that the path left to other threads and child processes. It competes
+            for the interpreter lock, and is taken as if the host did it itself.
         other: other host work before the launch.
         launch: handing the forward over.
         forward: how long the forward ran.
@@ -44,6 +49,7 @@ class Iteration:
 
     between: float
     path: float
+    background: float
     other: float
     launch: float
     forward: float
@@ -53,7 +59,7 @@ class Iteration:
     @property
     def host(self) -> float:
         """All host time before the launch, and the launch."""
-        return self.between + self.path + self.other + self.launch
+        return self.between + self.path + self.background + self.other + self.launch
 
 
 class Sweep:
@@ -96,6 +102,7 @@ def run_loop(
     iterations: int,
     other_host: float = 0.0,
     sweep: Callable[[], None] | None = None,
+    background: Background | None = None,
 ) -> list[Iteration]:
     """Run the loop and return its iterations.
 
@@ -111,10 +118,12 @@ def run_loop(
         iterations: their number.
         other_host: seconds of other host work before each launch.
         sweep: called before each path, to have its caches cold.
+        background: watches what the path leaves to others, made before the arm.
     """
+    watch = background or Background()
     clock = device.clock
     build = arm.build_scheduler_output
-    host: list[tuple[float, float, float, float]] = []
+    host: list[tuple[float, float, float, float, float]] = []
     output: object = None
     device.begin()
     moment = clock.stop()
@@ -129,15 +138,22 @@ def run_loop(
         seconds = forward(batch)
         if sweep is not None:
             sweep()
+        if number == _WATCHED:
+            watch.look()
+        elif number > _WATCHED:
+            watch.watch()
+        watch.begin()
         start = clock.resume()
         output = build(batch, async_requests, manager)
-        built = clock.now()
+        built = done = clock.now()
+        if watch.is_there:
+            done = _with_background(clock, watch, start, built)
         if other_host:
-            clock.spin_until(built + other_host)
+            clock.spin_until(done + other_host)
         ready = clock.now()
         device.launch(seconds)
         launched = clock.stop()
-        times = start - moment, built - start, ready - built, launched - ready
+        times = start - moment, built - start, done - built, ready - done, launched - ready
         moment = launched
         if number or not overlap:
             moment = device.wait(number - overlap)
@@ -150,13 +166,26 @@ def run_loop(
         Iteration(
             between=between,
             path=path,
+            background=beside,
             other=other,
             launch=launch,
             forward=each.busy,
             exposed=each.idle,
             step=after - earlier,
         )
-        for (between, path, other, launch), each, earlier, after in zip(
+        for (between, path, beside, other, launch), each, earlier, after in zip(
             host, device.forwards(), known, known[1:], strict=False
         )
     ]
+
+
+def _with_background(clock: HostClock, background: Background, start: float, built: float) -> float:
+    """Wait for what a call left to others, and let the host's time go on by as much as it took.
+
+    Returns the moment at which that is over.
+    """
+    clock.stop()
+    left = background.end(built - start)
+    clock.resume()
+    # Where the clock cannot be stopped, it has gone on by more than that.
+    return clock.spin_until(built + left) if left else built

@@ -42,8 +42,11 @@ class Sample:
     """What one process says of one arm in one order; all in seconds.
 
     Attributes:
-        path, other_host, launch, between: the parts of the host's time; ``between`` is what the
+        path, background, other_host, launch, between: the parts of the host's time;
+            ``background`` is CPU time that the path leaves to others, ``between`` what the
             stand-ins do where the time cannot be stopped meanwhile.
+        path_mean: the mean of the path and of what it leaves to others, where the others are
+            medians.
         host: their sum.
         forward: how long the forward ran.
         exposed: how long the device waited before it.
@@ -54,6 +57,8 @@ class Sample:
     """
 
     path: float
+    path_mean: float
+    background: float
     other_host: float
     launch: float
     between: float
@@ -82,6 +87,8 @@ def summarise(iterations: Sequence[Iteration], *, overlap: bool, is_steady: bool
     own = iterations[1:]
     return Sample(
         path=middle([each.path for each in own]),
+        path_mean=statistics.fmean([each.path + each.background for each in own]),
+        background=statistics.fmean([each.background for each in own]),
         other_host=middle([each.other for each in own]),
         launch=middle([each.launch for each in own]),
         between=middle([each.between for each in own]),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import operator
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
@@ -9,8 +10,9 @@ from typing import Literal
 
 from scenarios.scenario import SteadyDecode, TraceReplay
 
+from .means import is_further
 from .overlap import Sample, over_processes
-from .overlap_run import CellRun, OverlapPlan, cpu_share, samples_of
+from .overlap_run import CellRun, OverlapPlan, alive_of, cpu_share, samples_of
 from .statistics import Estimate
 
 # By what share of what the model predicts to be saved that may be missed.
@@ -26,7 +28,8 @@ class OrderFigures:
     """An arm in the order of one scheduler; all in seconds, with intervals over processes.
 
     Attributes:
-        path, other_host, launch, between, host: the host's time, in parts and in sum.
+        path, background, other_host, launch, between, host: the host's time, in parts and in sum.
+        path_mean: the mean of the path and of what it leaves to others, where it is typical else.
         forward: how long a forward ran.
         exposed: how long the device waited for the host in each step.
         hidden: the rest of the host's time.
@@ -39,6 +42,8 @@ class OrderFigures:
     """
 
     path: Estimate
+    path_mean: Estimate
+    background: Estimate
     other_host: Estimate
     launch: Estimate
     between: Estimate
@@ -88,12 +93,16 @@ class ArmFigures:
         without_overlap, with_overlap: in either order.
         spread: how many times as long as the quickest process's the slowest one's path took, in
             the order in which that is more.
+        excess: for each process how many times its typical path the mean one takes, of both orders.
+        alive: the threads and child processes that the path left behind.
     """
 
     arm: str
     without_overlap: OrderFigures
     with_overlap: OrderFigures
     spread: float
+    excess: tuple[float, ...] = ()
+    alive: tuple[str, ...] = ()
 
     @property
     def forward(self) -> Estimate:
@@ -120,6 +129,15 @@ class CellFigures:
     cpu_share: float
     failure: str | None
 
+    @property
+    def dear(self) -> tuple[ArmFigures, ...]:
+        """The arms of which some steps are dear, as those of another arm are not."""
+        return tuple(
+            arm
+            for arm in self.arms
+            if any(is_further(arm.excess, other.excess) for other in self.arms if other is not arm)
+        )
+
 
 def figures(plan: OverlapPlan, run: CellRun) -> CellFigures:
     """Return the figures of a cell. Raises ValueError as ``samples_of``."""
@@ -132,8 +150,15 @@ def figures(plan: OverlapPlan, run: CellRun) -> CellFigures:
             for own, overlap in zip(orders, (False, True), strict=True)
         )
         spread = max(_spread([sample.path for sample in own]) for own in orders)
-        arms.append(ArmFigures(source.spec, without, within, spread))
+        pairs = zip(*orders, strict=True)
+        excess = tuple(math.sqrt(_excess(one) * _excess(other)) for one, other in pairs)
+        arms.append(ArmFigures(source.spec, without, within, spread, excess, alive_of(run, index)))
     return CellFigures(run.scenario, tuple(arms), len(run.processes), cpu_share(run), run.failure)
+
+
+def _excess(sample: Sample) -> float:
+    plain = sample.path_mean - sample.background
+    return plain / sample.path if sample.path > 0 and plain > 0 else 1.0
 
 
 def _spread(values: Sequence[float]) -> float:

@@ -18,7 +18,7 @@ from .overlap_figures import CellFigures, figures
 from .overlap_run import WARMUPS, CellRun, OverlapPlan, check_process
 
 OVERLAP = "stepbench_overlap_format"
-FORMAT = 1
+FORMAT = 2
 
 
 @dataclass(frozen=True)

@@ -26,8 +26,11 @@ from .sources import ArmSource
 from .statistics import is_finite
 
 WARMUPS = 5
-# A trace needs more of them: its batches differ.
-ITERATIONS = {SteadyDecode: 20, TraceReplay: 100}
+# A trace needs more of them, since its batches differ. In a cheap cell more of them cost little,
+# and find an arm that is dear in every Nth step.
+ITERATIONS, ITERATIONS_OF_CHEAP, ITERATIONS_OF_TRACE = 20, 100, 100
+# Tokens in the batch up to which a cell is cheap.
+_CHEAP = 2**18
 # After which a worker counts as hanging: what it may take to start, and for each token.
 _TIMEOUT = 120.0
 _TIMEOUT_PER_TOKEN = 1e-4
@@ -70,7 +73,12 @@ class OverlapPlan:
 
     def iterations_of(self, scenario: SteadyDecode | TraceReplay) -> int:
         """Return the measured iterations of an arm in an order."""
-        return self.iterations or ITERATIONS[type(scenario)]
+        if self.iterations:
+            return self.iterations
+        if isinstance(scenario, TraceReplay):
+            return ITERATIONS_OF_TRACE
+        is_cheap = scenario.requests * scenario.tokens <= _CHEAP
+        return ITERATIONS_OF_CHEAP if is_cheap else ITERATIONS
 
     def advances(self, scenario: SteadyDecode | TraceReplay) -> int:
         """Return how often a workload is advanced."""
@@ -151,10 +159,19 @@ def read_segments(
         if len(iterations) < 2 or not all(map(_is_time, times)):
             raise ValueError("a sample is no time")
         key = segment["arm"], segment["overlap"]
+        if not all(isinstance(name, str) for name in segment["alive"]):
+            raise ValueError("what a path left behind has no name")
         if type(key[0]) is not int or type(key[1]) is not bool or key in found:
             raise ValueError("a segment is none of the arms' in one of the orders")
         found[key] = iterations
     return found
+
+
+def alive_of(run: CellRun, arm: int) -> tuple[str, ...]:
+    """Return the names of the threads and child processes that the path of an arm left behind."""
+    segments = [segment for process in run.processes for segment in process["segments"]]
+    names = {name for segment in segments if segment["arm"] == arm for name in segment["alive"]}
+    return tuple(sorted(names))
 
 
 def check_process(plan: OverlapPlan, found: dict[str, Any]) -> None:

@@ -20,6 +20,7 @@ from scenarios.errors import described
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from scenarios.workload import create_workload
 
+from .background import Background
 from .child import die_with_parent, take_over_stdout
 from .devices import Device, SimulatedDevice
 from .executor import Iteration, Sweep, run_loop
@@ -48,7 +49,8 @@ def main() -> None:
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Return what a process found.
 
-    ``segments``, one for each arm and order as they ran: ``arm`` (its index), ``overlap``, and
+    ``segments``, one for each arm and order as they ran: ``arm`` (its index), ``overlap``,
+    ``alive`` (the threads and child processes that the path left behind), and
     for each of ``FIELDS`` the seconds of each iteration; ``cpu_share``: CPU time over wall time, of
     a loop that never sleeps; ``device``: what it says of itself.
 
@@ -70,11 +72,14 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     segments = []
     began, began_cpu = time.perf_counter(), time.process_time()
     for index, overlap in turns:
+        background = Background()
+        arm = modules[index], sources[index]
         iterations = _run_segment(
-            job, scenario, device, forward, sweep, modules[index], sources[index], overlap=overlap
+            job, scenario, device, forward, sweep, arm, background, overlap=overlap
         )
+        alive = sorted(set(background.alive().values()))
         values = {name: [getattr(each, name) for each in iterations] for name in FIELDS}
-        segments.append({"arm": index, "overlap": overlap, **values})
+        segments.append({"arm": index, "overlap": overlap, "alive": alive, **values})
     wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
     return {"segments": segments, "cpu_share": cpu / wall, "device": about()}
 
@@ -99,8 +104,8 @@ def _run_segment(
     device: Device,
     forward: ForwardTime,
     sweep: Sweep | None,
-    module: ModuleType,
-    source: ArmSource,
+    loaded: tuple[ModuleType, ArmSource],
+    background: Background,
     *,
     overlap: bool,
 ) -> list[Iteration]:
@@ -109,7 +114,7 @@ def _run_segment(
     count = job["warmups"] + job["iterations"] + 1
     own = replace(scenario, overlap=overlap)
     workload = create_workload(own, count, job["seed"], job["provider"])
-    arm = create(module, source, attention_dp=False)
+    arm = create(*loaded, attention_dp=False)
     gc.collect()
     gc.freeze()
     gc.disable()
@@ -123,9 +128,10 @@ def _run_segment(
             iterations=count,
             other_host=job["other_host"],
             sweep=sweep,
+            background=background,
         )
     except Exception as error:
-        raise RuntimeError(f"arm {source.spec}: {described(error)}") from error
+        raise RuntimeError(f"arm {loaded[1].spec}: {described(error)}") from error
     finally:
         gc.unfreeze()
         gc.enable()

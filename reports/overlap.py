@@ -9,7 +9,7 @@ from dataclasses import asdict
 from typing import Any, TextIO
 
 from harness.exposure import Exposure, exposures, largest_departure
-from harness.overlap_figures import ArmFigures, CellFigures, OrderFigures
+from harness.overlap_figures import CellFigures, OrderFigures
 from harness.overlap_run import OverlapPlan
 from harness.statistics import Estimate
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -86,24 +86,25 @@ def overlap_table(plan: OverlapPlan, cells: Sequence[CellFigures]) -> Table:
         first = [*words, *([_memory(plan, cell.scenario)] if with_memory else [])]
         blank, width = [""] * len(first), len(columns) - len(first) - 1
         for index, source in enumerate(plan.arms):
-            own = _row(plan, cell.arms[index]) if cell.arms else ["not measured"] * width
+            own = _row(plan, cell, index) if cell.arms else ["not measured"] * width
             rows.append((*(blank if index else first), source.spec, *own))
     return Table(tuple(columns), tuple(rows), rows_per_cell=len(plan.arms))
 
 
-def _row(plan: OverlapPlan, arm: ArmFigures) -> list[str]:
-    without, within, several = arm.without_overlap, arm.with_overlap, len(plan.arms) > 1
+def _row(plan: OverlapPlan, cell: CellFigures, index: int) -> list[str]:
+    arm, several, typical_only = cell.arms[index], len(plan.arms) > 1, bool(cell.dear)
+    without, within = arm.without_overlap, arm.with_overlap
     return [
         format_part(within.path),
         format_part(within.host),
         format_part(arm.forward),
         format_part(without.step),
-        *([format_saved(without.saved)] if several else []),
+        *([format_saved(without.saved, typical_only=typical_only)] if several else []),
         format_part(within.step),
         format_interval(within.exposed),
         *([format_interval(within.engine_exposed)] if plan.device == "cuda" else []),
         format_part(within.hidden),
-        *([format_saved(within.saved)] if several else []),
+        *([format_saved(within.saved, typical_only=typical_only)] if several else []),
     ]
 
 
@@ -124,13 +125,20 @@ def format_interval(time: Estimate) -> str:
     return f"{write(time.value)} {unit} ({write(time.low)} to {write(time.high)})"
 
 
-def format_saved(saved: Estimate | None) -> str:
-    """Return what is saved, and say where that may be nothing; of the first arm, nothing."""
+def format_saved(saved: Estimate | None, *, typical_only: bool = False) -> str:
+    """Return what is saved, and say where that may be nothing; of the first arm, nothing.
+
+    Args:
+        saved: what is saved in a typical step.
+        typical_only: whether the mean step says something else.
+    """
     if saved is None:
         return ""
     text = format_interval(saved)
     is_clear = math.isinf(saved.high) or saved.low > 0 or saved.high < 0
-    return text if is_clear or text == "0" else f"{text} no clear difference"
+    if is_clear or text == "0":
+        return text
+    return f"{text} {'in a typical step' if typical_only else 'no clear difference'}"
 
 
 def _scale(value: float) -> tuple[Callable[[float], str], str]:

@@ -10,12 +10,15 @@ from harness.overlap_figures import LIMIT, CellFigures, OrderFigures
 from harness.overlap_run import WARMUPS, OverlapPlan
 from scenarios.scenario import SteadyDecode
 
+from .numbers import format_time
 from .words import code, counted
 
 # Beyond it the measured steps are not what the model says.
 _FAR = 0.05
 # Processes of the same cell and arm do the same work.
 _FAR_APART = 1.25
+# Of the mean path: what it leaves to others beyond it is told.
+_LITTLE = 0.01
 # A loop that never sleeps has its core to itself.
 _ALONE = 0.95
 # NVML's reasons for clocks below the highest that hold nothing back: none, and an idle GPU.
@@ -39,6 +42,8 @@ def notes(
             "From which context or batch on the path is exposed, realistic cells tell that differ "
             "in it alone, such as `--requests 64 --tokens 512,2048,8192`."
         )
+    found += _dear(cells)
+    found += _background(cells)
     return [*found, *_saved(cells), *_agreement(cells), *_noise(cells), *_clocks(devices)]
 
 
@@ -106,6 +111,39 @@ def _unrealistic(plan: OverlapPlan, cells: Sequence[CellFigures]) -> list[str]:
         if reason is not None:
             by_reason.setdefault(reason, []).append(cell.scenario.name)
     return [f"Not realistic: {', '.join(names)}: {why}." for why, names in by_reason.items()]
+
+
+def _dear(cells: Sequence[CellFigures]) -> list[str]:
+    """Say of which arms some steps are dear, as those of another arm are not."""
+    return [
+        f"Some steps of {code(arm.arm)} in {cell.scenario.name} are dear: its path takes "
+        f"{format_time(arm.with_overlap.path.value)} in a typical step and "
+        f"{format_time(arm.with_overlap.path_mean.value)} in the mean. The times of the table are "
+        "those of typical steps."
+        for cell in cells
+        for arm in cell.dear
+    ]
+
+
+def _background(cells: Sequence[CellFigures]) -> list[str]:
+    """Say which arms leave work to others; it counts as host time."""
+    notes = []
+    for cell in cells:
+        for arm in cell.arms:
+            spent, mean = arm.with_overlap.background.value, arm.with_overlap.path_mean.value
+            left = f"; alive after a call: {', '.join(arm.alive)}" if arm.alive else ""
+            if spent > _LITTLE * mean:
+                notes.append(
+                    f"{code(arm.arm)} leaves work to other threads or processes in "
+                    f"{cell.scenario.name}: {format_time(spent)} of CPU time a step, which "
+                    f"competes for the interpreter lock and is part of Host{left}."
+                )
+            elif left:
+                notes.append(
+                    f"{code(arm.arm)} leaves threads or processes behind in "
+                    f"{cell.scenario.name}{left}."
+                )
+    return notes
 
 
 def _noise(cells: Sequence[CellFigures]) -> list[str]:

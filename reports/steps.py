@@ -2,16 +2,14 @@
 
 from __future__ import annotations
 
-import math
-import statistics
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from harness.means import TAIL
-from harness.statistics import Estimate, geometric_mean, student_t
+from harness.means import TAIL, is_further
+from harness.statistics import Estimate, geometric_mean
 
 from .numbers import format_ratio, format_time
 from .words import code
@@ -19,8 +17,6 @@ from .words import code
 if TYPE_CHECKING:
     import pandas as pd
 
-# By how much the mean of an arm's steps has to be further from the typical one than another's.
-_FAR = 1.05
 # Of the mean step: what a call leaves to others beyond it is told.
 _LITTLE = 0.01
 
@@ -92,15 +88,11 @@ def is_dear_now_and_then(arm: str, steps: Mapping[str, Steps]) -> bool:
     from the typical one, at 99 %. So one step that was disturbed does not count.
     """
     own = steps[arm].excess
-    return any(_is_clearly_more(own, other.excess) for name, other in steps.items() if name != arm)
-
-
-def _is_clearly_more(own: Mapping[int, float], other: Mapping[int, float]) -> bool:
-    logs = [math.log(own[pair] / other[pair]) for pair in own.keys() & other.keys()]
-    if len(logs) < 2:
-        return False
-    error = statistics.stdev(logs) / math.sqrt(len(logs))
-    return statistics.fmean(logs) - student_t(len(logs) - 1, 0.99) * error > math.log(_FAR)
+    return any(
+        is_further([own[pair] for pair in pairs], [other.excess[pair] for pair in pairs])
+        for name, other in steps.items()
+        if name != arm and (pairs := sorted(own.keys() & other.excess.keys()))
+    )
 
 
 def dear_words(cell: str, arm: str, own: Steps, typical: float, mean_speedup: str) -> str:

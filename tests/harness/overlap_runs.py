@@ -40,6 +40,7 @@ def make_segments(
             values = {
                 "between": between,
                 "path": path,
+                "background": 0.0,
                 "other": other,
                 "launch": launch,
                 "forward": forward,
@@ -47,7 +48,7 @@ def make_segments(
                 "step": (exposed + forward) * (1 + departure),
             }
             columns = {name: [value] * (iterations + 1) for name, value in values.items()}
-            segments.append({"arm": arm, "overlap": overlap, **columns})
+            segments.append({"arm": arm, "overlap": overlap, "alive": [], **columns})
     return segments
 
 

@@ -2,10 +2,12 @@
 
 import itertools
 from pathlib import Path
+from typing import cast
 
 import pytest
 
 from harness.arms import create_arm
+from harness.background import Background
 from harness.devices import SimulatedDevice
 from harness.executor import Iteration, Sweep, run_loop, sweep_size
 from harness.overlap import exposed_time, predict
@@ -269,3 +271,48 @@ def test_the_token_of_the_iteration_before_is_late_under_overlap(name: str):
     # The same tokens, one iteration later.
     flat = [list(itertools.chain(*(tokens for tokens, _ in seen))) for seen in (in_time, late)]
     assert flat[1] == flat[0][:-1]
+
+
+class Watched:
+    """Says that each call left so many seconds of work to others."""
+
+    is_there = True
+
+    def __init__(self, left: float) -> None:
+        self.left = left
+        self.calls: list[str] = []
+
+    def begin(self) -> None:
+        self.calls.append("begin")
+
+    def end(self, seconds: float) -> float:
+        self.calls.append(f"end {seconds / TICK:g}")
+        return self.left
+
+    def look(self) -> None:
+        self.calls.append("look")
+
+    def watch(self) -> None:
+        self.calls.append("watch")
+
+
+@pytest.mark.parametrize("overlap", [False, True])
+def test_what_the_path_leaves_to_others_is_host_time(overlap: bool):
+    clock, watched = FakeClock(), Watched(3 * TICK)
+    found = run_loop(
+        CostlyLaunch(clock, 1 * TICK),
+        FakeWorkload(clock, 100 * TICK),
+        FakeArm(clock, 5 * TICK),
+        always(2 * TICK),
+        overlap=overlap,
+        iterations=6,
+        other_host=4 * TICK,
+        background=cast("Background", watched),
+    )
+
+    for each in found:
+        assert (each.path, each.background, each.other) == (5 * TICK, 3 * TICK, 4 * TICK)
+        assert each.host == 13 * TICK
+    # Nobody is asked who is there until some calls have been made, and then in each iteration.
+    assert watched.calls[:7] == ["begin", "end 5"] * 3 + ["look"]
+    assert watched.calls.count("watch") == 2

@@ -27,7 +27,8 @@ def test_the_model(host: float, forward: float):
 
 
 def iteration(path: float, forward: float, **times: float) -> Iteration:
-    known = {"between": 0.0, "other": 0.0, "launch": 0.0, "exposed": 0.0, "step": 0.0}
+    names = ("between", "background", "other", "launch", "exposed", "step")
+    known = dict.fromkeys(names, 0.0)
     return Iteration(path=path, forward=forward, **{**known, **times})
 
 
@@ -50,6 +51,8 @@ ITERATIONS = [
 def test_a_steady_process_gives_medians():
     assert summarise(ITERATIONS, overlap=True, is_steady=True) == Sample(
         path=2,
+        path_mean=4,
+        background=0,
         other_host=2,
         launch=1,
         between=1,
@@ -69,6 +72,8 @@ def test_a_trace_gives_means():
 
     assert found == Sample(
         path=4,
+        path_mean=4,
+        background=0,
         other_host=2,
         launch=1,
         between=1,

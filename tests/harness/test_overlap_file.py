@@ -172,7 +172,7 @@ def test_other_files_are_refused(tmp_path: Path):
         ("{", "truncated, or not a results file"),
         ("[]", "not a file of `stepbench overlap`"),
         ("{}", "not a file of `stepbench overlap`"),
-        ('{"stepbench_overlap_format": 2}', "written by another stepbench: format 2"),
+        ('{"stepbench_overlap_format": 1}', "written by another stepbench: format 1"),
         ('{"stepbench_overlap_format": true}', "written by another stepbench: format True"),
     ):
         path.write_text(text)

@@ -1,6 +1,7 @@
 """The processes of a cell: their jobs, what they return, and what goes wrong."""
 
 import json
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -63,12 +64,13 @@ def test_each_process_has_its_own_seeds(monkeypatch: pytest.MonkeyPatch):
         "other_host": 0.002,
         "swept": 2**20,
         "warmups": 5,
-        "iterations": 20,
+        "iterations": 100,
     }
 
 
 def test_a_trace_has_more_iterations_unless_told():
-    assert make_plan().iterations_of(CELL) == 20
+    assert make_plan().iterations_of(CELL) == 100
+    assert make_plan().iterations_of(replace(CELL, requests=64, tokens=8192)) == 20
     assert make_plan().iterations_of(TraceReplay(path="/x")) == 100
     plan = make_plan(iterations=4)
     assert plan.iterations_of(CELL) == plan.iterations_of(TraceReplay(path="/x")) == 4

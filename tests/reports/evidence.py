@@ -89,6 +89,7 @@ def overlap_file() -> OverlapFile:
             values = {
                 "between": 0.0,
                 "path": path,
+                "background": 0.0,
                 "other": 0.0,
                 "launch": 0.0,
                 "forward": 1e-3,
@@ -96,7 +97,7 @@ def overlap_file() -> OverlapFile:
                 "step": exposed + 1e-3,
             }
             columns = {name: [value] * 3 for name, value in values.items()}
-            segments.append({"arm": index, "overlap": overlap, **columns})
+            segments.append({"arm": index, "overlap": overlap, "alive": [], **columns})
     run = CellRun(SMALL, [{"segments": segments, "device": {}, "cpu_share": 1.0}] * 2)
     metadata = {"where": "stepbench 1.2, host box.", "command": "stepbench overlap"}
     return OverlapFile(Path("overlap.json"), plan, (run,), (figures(plan, run),), metadata)

@@ -174,7 +174,7 @@ def test_the_assumptions_stand_beside_the_table():
     assert "roofline of meta-llama/Llama-3.1-8B" in text
     assert "Saved is how much shorter a step is than with `full-copy`" in text
     assert "4 processes of a cell" in text
-    assert "5 warm-up iterations and then 20. A process gives the median" in text
+    assert "5 warm-up iterations and then 100. A process gives the median" in text
     assert "The host's caches are warm, as the loop leaves them." in text
     assert "Before each path 64 MiB were read and written, so that the host's caches hold" in (
         assumptions(make_plan(swept=2**26))
@@ -189,3 +189,39 @@ def test_the_assumptions_stand_beside_the_table():
     cold = make_plan(forward=ForwardTime(model="llama-3.1-8b"), device="cuda", swept=2**26)
     assert "and what the stand-ins do meanwhile and the sweep." in assumptions(cold)
     assert "Exposed, engine" not in text
+
+
+def test_work_that_a_path_leaves_to_others_is_told_as_host_time():
+    plan = make_plan()
+    segments = make_segments([0.001, 0.001], 0.004)
+    for segment in segments:
+        if segment["arm"] == 1:
+            segment["background"] = [0.002] * len(segment["path"])
+            segment["alive"] = ["pool_0"]
+    cell = figures(plan, make_run(CELL, [segments] * 2))
+
+    (words,) = [note for note in notes(plan, [cell], []) if "leaves" in note]
+
+    assert words == (
+        "`incremental` leaves work to other threads or processes in v2-2x64: 2.00 ms of CPU time a "
+        "step, which competes for the interpreter lock and is part of Host; alive after a call: "
+        "pool_0."
+    )
+    assert cell.arms[1].with_overlap.host.value == pytest.approx(0.003)
+
+
+def test_steps_that_are_dear_now_and_then_are_told():
+    plan = make_plan()
+    processes = [make_segments([0.001, 0.001], 0.004, iterations=10) for _ in range(3)]
+    for segment in (segment for process in processes for segment in process):
+        if segment["arm"] == 1:
+            segment["path"][4] = 0.011
+    cell = figures(plan, make_run(CELL, processes))
+
+    (words,) = [note for note in notes(plan, [cell], []) if "dear" in note]
+    assert [arm.arm for arm in cell.dear] == ["incremental"]
+
+    assert words == (
+        "Some steps of `incremental` in v2-2x64 are dear: its path takes 1.00 ms in a typical step "
+        "and 2.00 ms in the mean. The times of the table are those of typical steps."
+    )

@@ -71,7 +71,7 @@ def test_by_default_it_is_a_roofline_that_is_named(run_here: Run, workers: Worke
         "gpu": "b200",
         "gpus": 1,
     }
-    assert (job["device"], job["swept"], job["iterations"]) == ("simulated", 0, 20)
+    assert (job["device"], job["swept"], job["iterations"]) == ("simulated", 0, 100)
 
 
 def test_options_reach_the_workers(run_here: Run, workers: Workers):
