@@ -71,7 +71,8 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
     click.echo(
         f"\n{runs:,} runs, {at_once} at once: how much more often a run of up to so many "
         "processes errs to one side than its interval would at a single look, and how likely it "
-        "is that both runs of any of the comparisons do."
+        "is that both runs of any of the comparisons do. Of the typical step, which may do so with "
+        "a chance of 1.25 %; the two means have as much between them."
     )
 
 
