@@ -6,13 +6,12 @@ import subprocess
 import sys
 import threading
 import time
+from collections.abc import Iterator
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from harness import child
 from harness.child import (
     Child,
     WorkerError,
@@ -20,7 +19,9 @@ from harness.child import (
     hash_seed,
     run_child,
     run_children,
+    started,
 )
+from harness.child import run as run_program
 
 from .helpers import child_processes
 
@@ -103,20 +104,48 @@ def test_a_hanging_worker_is_stopped(timeout: float, told: str):
     assert psutil.Process().num_fds() == descriptors
 
 
-@pytest.mark.parametrize("end", ["", "; raise SystemExit(3)", "; time.sleep(60)"])
-def test_what_it_started_ends_with_it(tmp_path: Path, end: str):
-    note = tmp_path / "note"
-    program = (
-        "import pathlib, subprocess, time; null = subprocess.DEVNULL; "
-        "child = subprocess.Popen(['sleep', '60'], stdin=null, stdout=null, stderr=null); "
-        f"pathlib.Path({str(note)!r}).write_text(str(child.pid))"
-    )
-    if end:
-        error_of(program + end, timeout=1)
-    else:
-        run(program)
+# How a process can get away from the one that started it.
+ESCAPES = {
+    "child": "subprocess.Popen(['sleep', '60'], stdin=null, stdout=null, stderr=null)",
+    "with our output": "subprocess.Popen(['sleep', '60'])",
+    "session": "subprocess.Popen(['sleep', '60'], start_new_session=True)",
+    "daemon": "subprocess.Popen(['setsid', '--fork', 'sh', '-c', f'echo $$ > {note}; sleep 60'])",
+    "multiprocessing": "context.Process(target=time.sleep, args=(60,))",
+}
 
-    wait_until_gone(int(note.read_text()))
+
+def leaver(note: Path, escape: str) -> str:
+    """The program of a worker that starts a process, and notes its id."""
+    return (
+        "import multiprocessing, os, pathlib, subprocess, time; null = subprocess.DEVNULL; "
+        f"context = multiprocessing.get_context('fork'); note = {str(note)!r}; "
+        f"child = {ESCAPES[escape]}; hasattr(child, 'start') and child.start()\n"
+        f"if {escape != 'daemon'}: pathlib.Path(note).write_text(str(child.pid))\n"
+        "while not os.path.exists(note) or not os.path.getsize(note): time.sleep(0.01)\n"
+    )
+
+
+@pytest.mark.parametrize("escape", ESCAPES)
+@pytest.mark.parametrize("end", ["os._exit(0)", "os._exit(3)", "os.kill(os.getpid(), 9)"])
+def test_what_it_started_ends_with_it(tmp_path: Path, escape: str, end: str):
+    note = tmp_path / "note"
+    program = leaver(note, escape) + end
+    if end == "os._exit(0)":
+        assert run(program) == ""
+    else:
+        error_of(program)
+
+    # Already: nobody has to wait.
+    assert not psutil.pid_exists(int(note.read_text()))
+
+
+@pytest.mark.parametrize("escape", ["with our output", "daemon"])
+def test_what_a_hanging_worker_started_ends_with_it(tmp_path: Path, escape: str):
+    note = tmp_path / "note"
+
+    error_of(leaver(note, escape) + "time.sleep(60)", timeout=2)
+
+    assert not psutil.pid_exists(int(note.read_text()))
 
 
 def test_an_interrupt_stops_the_worker(tmp_path: Path):
@@ -182,22 +211,115 @@ def test_only_the_result_leaves_a_worker_that_took_over_stdout():
     assert run(program) == "before\ncaf\u00e9"
 
 
-def test_a_worker_dies_with_the_process_that_waits_for_it(tmp_path: Path):
-    note = tmp_path / "note"
-    worker = (
-        "import os, pathlib, time; from harness.child import die_with_parent; die_with_parent(); "
-        f"pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
+@pytest.fixture
+def killed_command(tmp_path: Path) -> Iterator[subprocess.Popen[bytes]]:
+    """A process that waits for a worker, which has noted its id and started another process."""
+    worker = leaver(tmp_path / "child", "daemon") + (
+        f"pathlib.Path({str(tmp_path / 'worker')!r}).write_text(str(os.getpid())); time.sleep(60)"
     )
     parent = (
         "import sys; from harness.child import run_child; "
         f"run_child('x', [sys.executable, '-c', {worker!r}], 1, '', 60)"
     )
-    with subprocess.Popen([sys.executable, "-c", parent]) as waiting:
-        pid = int(wait_for(note))
-        # So that it has no chance to clean up.
-        waiting.kill()
+    with subprocess.Popen([sys.executable, "-c", parent]) as process:
+        wait_for(tmp_path / "worker")
+        yield process
+        process.kill()
 
-    wait_until_gone(pid)
+
+@pytest.mark.parametrize(
+    "number", [signal.SIGKILL, signal.SIGQUIT, signal.SIGSEGV, signal.SIGUSR1, signal.SIGALRM]
+)
+def test_whatever_kills_the_process_that_waits_no_worker_outlives_it(
+    tmp_path: Path, killed_command: subprocess.Popen[bytes], number: signal.Signals
+):
+    # It has no chance to clean up.
+    killed_command.send_signal(number)
+
+    for name in ("worker", "child"):
+        wait_until_gone(int((tmp_path / name).read_text()))
+
+
+def test_a_worker_dies_with_its_keeper(tmp_path: Path, killed_command: subprocess.Popen[bytes]):
+    (keeper,) = psutil.Process(killed_command.pid).children()
+
+    keeper.kill()
+
+    wait_until_gone(int((tmp_path / "worker").read_text()))
+    os.kill(int((tmp_path / "child").read_text()), signal.SIGKILL)
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT])
+def test_a_keeper_does_its_work_whatever_it_is_asked(
+    tmp_path: Path, killed_command: subprocess.Popen[bytes], number: signal.Signals
+):
+    (keeper,) = psutil.Process(killed_command.pid).children()
+
+    keeper.send_signal(number)
+    killed_command.kill()
+
+    for name in ("worker", "child"):
+        wait_until_gone(int((tmp_path / name).read_text()))
+
+
+def test_a_command_that_ends_before_its_worker_starts_leaves_none(tmp_path: Path):
+    note = tmp_path / "note"
+    parent = (
+        "import os, subprocess, sys; from harness import child; real = subprocess.Popen; "
+        "start = lambda *options, **more: (real(*options, **more), os.kill(os.getpid(), 9)); "
+        "subprocess.Popen = start; "
+        f"child.run_child('x', ['sh', '-c', 'echo $$ > {note}; sleep 60'], 1, '', 60)"
+    )
+    done = subprocess.run([sys.executable, "-c", parent], check=False)
+
+    assert done.returncode == -signal.SIGKILL
+    time.sleep(0.5)
+    if note.exists() and (pid := note.read_text()):
+        wait_until_gone(int(pid))
+
+
+@pytest.mark.filterwarnings("ignore:subprocess .* is still running:ResourceWarning")
+@pytest.mark.parametrize("moment", ["before", "after"])
+def test_an_interruption_while_a_worker_starts_leaves_none(
+    monkeypatch: pytest.MonkeyPatch, moment: str
+):
+    real = subprocess.Popen
+
+    def interrupted(*arguments: object, **options: object) -> None:
+        if moment == "after":
+            real(*arguments, **options)  # type: ignore[call-overload]
+        raise KeyboardInterrupt
+
+    descriptors = psutil.Process().num_fds()
+    monkeypatch.setattr(subprocess, "Popen", interrupted)
+    with pytest.raises(KeyboardInterrupt):
+        run("import time; time.sleep(60)")
+    monkeypatch.undo()
+
+    assert psutil.Process().num_fds() == descriptors
+    # It ends by itself; Python collects it when the next one starts.
+    for keeper in child_processes():
+        wait_until_gone(keeper)
+    run("")
+
+
+def test_signals_that_are_ignored_or_held_back_here_are_not_in_a_worker():
+    numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGPIPE, signal.SIGCHLD]
+    before = {number: signal.signal(number, signal.SIG_IGN) for number in numbers[:3]}
+    mask = signal.pthread_sigmask(signal.SIG_BLOCK, numbers)
+    try:
+        told = run(
+            "import os; os.execvp('grep', ['grep', '-E', 'Sig(Blk|Ign)', '/proc/self/status'])"
+        )
+    finally:
+        signal.pthread_sigmask(signal.SIG_SETMASK, mask)
+        for number, handler in before.items():
+            signal.signal(number, handler)
+
+    found = {line.split()[0]: int(line.split()[1], 16) for line in told.splitlines()}
+    # Python itself ignores two.
+    of_python = {signal.SIGPIPE, signal.SIGXFSZ}
+    assert found == {"SigBlk:": 0, "SigIgn:": sum(1 << (number - 1) for number in of_python)}
 
 
 def children(*programs: str) -> list[Child]:
@@ -237,25 +359,48 @@ def test_of_workers_at_once_the_one_that_fails_is_named_and_the_other_stopped(
     programs = (fails, sleeps) if place == 0 else (sleeps, fails)
 
     with pytest.raises(WorkerError) as caught:
-        # The first one is waited for; of one that hangs, another one that died is the reason.
-        run_children(children(*programs), 10)
+        # Told at once: the other one would take its minute.
+        run_children(children(*programs), 600)
 
     words = f"cell {place}: the worker failed: RuntimeError: a broken arm"
     assert str(caught.value) == words
     wait_until_gone(int(note.read_text()))
 
 
-def test_one_time_limit_holds_for_all_workers(monkeypatch: pytest.MonkeyPatch):
-    # At the start, and before each is waited for.
-    now = iter([100.0, 101.0, 107.0])
-    monkeypatch.setattr(child, "time", SimpleNamespace(monotonic=lambda: next(now)))
-    real, left = subprocess.Popen.communicate, list[float]()
+def test_one_time_limit_holds_for_all_workers():
+    # Each is done within the limit; were it counted anew for each, nothing would hang.
+    programs = ("import time; time.sleep(1)", "import time; time.sleep(60)")
 
-    def communicate(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
-        left.append(timeout)
-        return real(process, timeout=60)
+    with pytest.raises(WorkerError) as caught:
+        run_children(children(*programs), 2)
 
-    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+    assert str(caught.value) == "cell 1: the worker hung: no result after 2 s"
 
-    assert run_children(children("print(1)", "print(2)"), 60) == ["1\n", "2\n"]
-    assert left == [59.0, 53.0]
+
+def test_a_program_is_run_like_subprocess_runs_it(tmp_path: Path):
+    done = run_program(["sh", "-c", "echo out; echo err >&2"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "err\n")
+    done = run_program(["pwd"], stdout=subprocess.PIPE, cwd=tmp_path)
+    assert done.stdout == f"{tmp_path}\n".encode()
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run_program(["sh", "-c", "exit 7"], check=True)
+    assert (failed.value.returncode, failed.value.cmd) == (7, ["sh", "-c", "exit 7"])
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        run_program(["sleep", "60"], timeout=0.3)
+    assert (late.value.timeout, late.value.cmd) == (0.3, ["sleep", "60"])
+
+
+def test_a_program_that_is_not_there_or_is_none_is_told(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        run_program(["no-such-program"])
+    (tmp_path / "program").write_bytes(b"\x7fELF")
+    (tmp_path / "program").chmod(0o755)
+    done = run_program([str(tmp_path / "program")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (126, f"{tmp_path}/program: Exec format error\n")
+
+
+def test_a_program_ends_with_the_block_that_started_it():
+    with started(["sleep", "60"]) as kept:
+        (program,) = psutil.Process(kept.process.pid).children() or [None]
+    assert program is None or not program.is_running()
+    assert kept.process.returncode == 0
