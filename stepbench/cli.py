@@ -78,6 +78,9 @@ def main() -> None:
     except KeyboardInterrupt:  # While the end was told.
         code = INTERRUPTED
     ignore_signals()
+    # Python would still kill itself for an interruption that came through ``exec``, as of a named
+    # tuple's or a dataclass's code; it forgets that with the next one.
+    exec("")  # noqa: S102
     sys.exit(code)
 
 

@@ -149,17 +149,17 @@ def test_signals_that_come_together_are_one_interruption():
     assert (done.returncode, done.stderr) == (7, "")
 
 
-@pytest.mark.parametrize("module", ["click", "scenarios.errors", "stepbench.cli"])
-def test_an_interruption_of_the_first_imports_ends_without_a_traceback(tmp_path: Path, module: str):
-    (tmp_path / "sitecustomize.py").write_text(
+def importing(folder: Path, module: str, does: str) -> subprocess.CompletedProcess[str]:
+    """Run a command; what it does when it comes to the import of a module is another thing."""
+    (folder / "sitecustomize.py").write_text(
         "import os, signal, sys, importlib.abc\n"
         "class Finder(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, *_):\n"
-        f"        if name == {module!r}: os.kill(os.getpid(), signal.SIGINT)\n"
+        f"        if name == {module!r}: {does}\n"
         "sys.meta_path.insert(0, Finder())\n"
     )
-    path = os.pathsep.join([str(tmp_path), os.environ.get("PYTHONPATH", "")])
-    done = subprocess.run(
+    path = os.pathsep.join([str(folder), os.environ.get("PYTHONPATH", "")])
+    return subprocess.run(
         [sys.executable, "-P", "-m", "stepbench", "list"],
         env=os.environ | {"PYTHONPATH": path},
         capture_output=True,
@@ -167,4 +167,18 @@ def test_an_interruption_of_the_first_imports_ends_without_a_traceback(tmp_path:
         check=False,
     )
 
+
+@pytest.mark.parametrize("module", ["click", "scenarios.errors", "stepbench.cli"])
+def test_an_interruption_of_the_first_imports_ends_without_a_traceback(tmp_path: Path, module: str):
+    done = importing(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)")
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")
+
+
+@pytest.mark.parametrize("number", interruption.SIGNALS)
+@pytest.mark.parametrize("how", ["{}", "exec({!r})"])
+def test_an_interruption_of_later_imports_ends_in_one_line(
+    tmp_path: Path, number: signal.Signals, how: str
+):
+    kill = f"os.kill(os.getpid(), {number:d})"
+    done = importing(tmp_path, "stepbench.list_", how.format(kill))
+    assert (done.returncode, done.stdout, done.stderr) == (130, "", "stepbench: interrupted\n")
