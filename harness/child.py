@@ -172,24 +172,25 @@ def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, time
     return run_children([Child(what, command, hash_seed, text)], timeout)[0]
 
 
-def run_children(children: Sequence[Child], timeout: float) -> list[str]:
+def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
     """Run workers at once, each in a fresh process, and return what each printed.
 
     Args:
         children: the workers.
-        timeout: seconds after which they count as hanging.
+        timeout: seconds after which they count as hanging; None for no limit.
 
     Raises:
         WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
-    end = time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
         workers = [stack.enter_context(_start(child)) for child in children]
         for worker in workers:
             selector.register(worker.kept.lifeline, selectors.EVENT_READ, worker)
         while waiting := [key.data for key in selector.get_map().values()]:
-            ready = {key.fileobj for key, _ in selector.select(max(0.0, end - time.monotonic()))}
+            left = None if end is None else max(0.0, end - time.monotonic())
+            ready = {key.fileobj for key, _ in selector.select(left)}
             if not ready:
                 words = f"{waiting[0].child.what}: the worker hung: no result after {timeout:g} s"
                 raise WorkerError(words)

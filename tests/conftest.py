@@ -23,18 +23,19 @@ def no_repository_around_temporary_folders(
 
 
 # Those that tests send, to this process or to a command.
-SENT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
+SENT = (signal.SIGINT, signal.SIGQUIT, signal.SIGTERM, signal.SIGHUP, signal.SIGALRM)
 
 
 @pytest.fixture(scope="session", autouse=True)
 def signals_as_in_a_terminal() -> Iterator[None]:
-    """However the tests are started: ``&`` and pytest-xdist have SIGINT ignored, ``nohup`` SIGHUP.
+    """However the tests are started: ``&`` and pytest-xdist have some ignored.
 
-    Commands that tests start would ignore them as well.
+    Commands that tests start would ignore them as well. Those of ``nohup`` go on to be.
     """
     before = {number: signal.getsignal(number) for number in SENT}
     mask = signal.pthread_sigmask(signal.SIG_UNBLOCK, SENT)
     signal.signal(signal.SIGINT, signal.default_int_handler)
+    signal.signal(signal.SIGQUIT, signal.SIG_DFL)
     yield
     signal.pthread_sigmask(signal.SIG_SETMASK, mask)
     for number, handler in before.items():

@@ -53,7 +53,8 @@ import subprocess
 
 subprocess.Popen(["sleep", "300"], start_new_session=True)
 """
-_NUMBERS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGKILL)
+_CAUGHT = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP, signal.SIGQUIT)
+_NUMBERS = (*_CAUGHT, signal.SIGKILL)
 
 
 @dataclass(frozen=True)
@@ -95,15 +96,16 @@ def strike(moment: Moment, folder: Path) -> str | None:
     if moment.name == "gate":
         environment |= {"PYTHONPATH": str(copy)}
     with tempfile.TemporaryFile("w+", encoding="utf-8") as said:
-        process = subprocess.Popen(
-            command,
-            cwd=copy if moment.name == "gate" else folder,
-            env=environment,
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.DEVNULL,
-            stderr=said,
-            start_new_session=True,
-        )
+        with _none_ignored():
+            process = subprocess.Popen(
+                command,
+                cwd=copy if moment.name == "gate" else folder,
+                env=environment,
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.DEVNULL,
+                stderr=said,
+                start_new_session=True,
+            )
         try:
             time.sleep(moment.seconds)
             process.send_signal(moment.number)
@@ -111,7 +113,7 @@ def strike(moment: Moment, folder: Path) -> str | None:
                 time.sleep(moment.again)
                 process.send_signal(signal.SIGTERM)
             code = process.wait(_SECONDS_TO_END)
-            left = _alive(mark, folder)
+            left = alive(mark, folder)
             # Nobody is left to wait for what the kernel ends in its own time.
             if code < 0:
                 left = _wait_until_gone(mark, folder)
@@ -120,11 +122,24 @@ def strike(moment: Moment, folder: Path) -> str | None:
         finally:
             process.kill()
             process.wait()
-            for pid in _alive(mark, folder):
+            for pid in alive(mark, folder):
                 with contextlib.suppress(ProcessLookupError):
                     os.kill(pid, signal.SIGKILL)
         said.seek(0)
         return _wrong(code, moment, left, said.read())
+
+
+@contextlib.contextmanager
+def _none_ignored() -> Iterator[None]:
+    """Have what is started meanwhile ignore no signal, however this process was started."""
+    ignored = [one for one in _CAUGHT if signal.getsignal(one) is signal.SIG_IGN]
+    for number in ignored:
+        signal.signal(number, signal.SIG_DFL)
+    try:
+        yield
+    finally:
+        for number in ignored:
+            signal.signal(number, signal.SIG_IGN)
 
 
 def _wrong(code: int, moment: Moment, left: dict[int, str], said: str) -> str | None:
@@ -146,12 +161,12 @@ def _wrong(code: int, moment: Moment, left: dict[int, str], said: str) -> str | 
 
 def _wait_until_gone(mark: str, folder: Path) -> dict[int, str]:
     end = time.monotonic() + _SECONDS_TO_VANISH
-    while (left := _alive(mark, folder)) and time.monotonic() < end:
+    while (left := alive(mark, folder)) and time.monotonic() < end:
         time.sleep(0.01)
     return left
 
 
-def _alive(mark: str, folder: Path) -> dict[int, str]:
+def alive(mark: str, folder: Path) -> dict[int, str]:
     """Return the command lines of all processes that have the mark, wherever they hang by now.
 
     What valgrind runs has no environment, and names its folder instead.
