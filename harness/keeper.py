@@ -79,9 +79,11 @@ def _become(command: list[bytes], keeper: int) -> NoReturn:
 
 def _wait(process: int, lifeline: int, heard: int) -> int | None:
     """Return the wait status of the process once it has ended; None if the lifeline was cut."""
+    poller = select.poll()
+    poller.register(lifeline, select.POLLIN)
+    poller.register(heard, select.POLLIN)
     while True:
-        ready, _, _ = select.select([lifeline, heard], [], [])
-        if lifeline in ready:
+        if lifeline in dict(poller.poll()):
             return None
         os.read(heard, 4096)
         # Orphans end as well, and have to be collected.

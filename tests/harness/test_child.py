@@ -1,6 +1,8 @@
 """Workers as processes: small programs that end in every way a worker can."""
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
@@ -397,6 +399,20 @@ def test_a_program_that_is_not_there_or_is_none_is_told(tmp_path: Path):
     (tmp_path / "program").chmod(0o755)
     done = run_program([str(tmp_path / "program")], capture_output=True, text=True)
     assert (done.returncode, done.stderr) == (126, f"{tmp_path}/program: Exec format error\n")
+
+
+def test_workers_start_whatever_many_files_are_open():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip("no more than 1024 files may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    try:
+        with contextlib.ExitStack() as stack:
+            for _ in range(1100):
+                stack.enter_context(Path(os.devnull).open())
+            assert run("print(1)") == "1\n"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
 
 
 def test_a_program_ends_with_the_block_that_started_it():
