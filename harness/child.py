@@ -23,7 +23,7 @@ _LONGEST = 300
 # Starts quickly, since nothing but the standard library is looked for.
 _KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
 # How long the kernel may take to end what was killed.
-_SECONDS_TO_END = 10.0
+_SECONDS_TO_END = 5.0
 
 # Those of all processes that have not been seen to end.
 _lifelines: set[socket.socket] = set()
@@ -100,10 +100,11 @@ def started(command: Sequence[str], **options: Any) -> Iterator[Kept]:  # noqa: 
         yield Kept(process, lifeline)
     finally:
         other_end.close()
+        if process is not None:
+            process.send_signal(signal.SIGCONT)  # A stopped keeper would not notice.
         _cut(lifeline)
         if process is not None:
-            with contextlib.suppress(subprocess.TimeoutExpired):
-                process.wait(_SECONDS_TO_END)
+            _end(process)
             for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
                 with contextlib.suppress(OSError):  # Of what was not written any more.
                     stream.close()
@@ -139,6 +140,15 @@ def run(
     if check:
         done.check_returncode()
     return done
+
+
+def _end(keeper: subprocess.Popen[Any]) -> None:
+    """Collect a keeper whose lifeline was cut; kill it if it waits for what it cannot kill."""
+    try:
+        keeper.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        keeper.kill()
+        keeper.wait()
 
 
 def _cut(lifeline: socket.socket) -> None:

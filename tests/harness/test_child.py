@@ -401,6 +401,16 @@ def test_a_program_that_is_not_there_or_is_none_is_told(tmp_path: Path):
     assert (done.returncode, done.stderr) == (126, f"{tmp_path}/program: Exec format error\n")
 
 
+def test_neither_a_stopped_program_nor_a_stopped_keeper_stays(tmp_path: Path):
+    note = tmp_path / "note"
+    with started(["sh", "-c", f"echo $$ > {note}; sleep 60"]) as kept:
+        program = psutil.Process(int(wait_for(note)))
+        program.suspend()
+        psutil.Process(kept.process.pid).suspend()
+
+    assert not program.is_running()
+
+
 def test_workers_start_whatever_many_files_are_open():
     soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
     if hard < 2048:
