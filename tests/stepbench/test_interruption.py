@@ -153,6 +153,7 @@ def importing(folder: Path, module: str, does: str) -> subprocess.CompletedProce
     """Run a command; what it does when it comes to the import of a module is another thing."""
     (folder / "sitecustomize.py").write_text(
         "import os, signal, sys, importlib.abc\n"
+        "signal.signal(signal.SIGHUP, signal.SIG_DFL)\n"  # These tests may run under nohup.
         "class Finder(importlib.abc.MetaPathFinder):\n"
         "    def find_spec(self, name, *_):\n"
         f"        if name == {module!r}: {does}\n"
