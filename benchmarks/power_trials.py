@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -57,8 +56,11 @@ class KvCacheConnectorSchedulerOutputManager(_Arm):
         return output
 """
 
-# Stays on the cores that it is given.
-_HOG = "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1:]))\nwhile True: pass"
+# Stays on the cores that it is given, and says when it is there.
+_HOG = """import os, sys
+os.sched_setaffinity(0, map(int, sys.argv[1:]))
+os.write(1, b"busy")
+while True: pass"""
 # How a command may end that has compared all cells.
 _CODES = (0, 1, 3)
 
@@ -223,6 +225,7 @@ def _short(value: float) -> float:
 def _hog(cpu: int | None) -> Iterator[None]:
     """Keep a core busy meanwhile: this one, or any."""
     allowed = os.sched_getaffinity(0) if cpu is None else {cpu}
-    with started([sys.executable, "-S", "-c", _HOG, *map(str, allowed)]):
-        time.sleep(0.2)  # Until it is busy.
+    command = [sys.executable, "-S", "-c", _HOG, *map(str, allowed)]
+    with started(command, stdout=subprocess.PIPE) as hog:
+        hog.process.stdout.read(1)
         yield
