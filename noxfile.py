@@ -75,6 +75,13 @@ def lowest(session: nox.Session) -> None:
 
 
 @nox.session
+def signals(session: nox.Session) -> None:
+    """Send signals to commands at random moments and look what is left of them (10 minutes)."""
+    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "test"))
+    session.run("python", "-m", "tests.stepbench.signal_storm", *session.posargs)
+
+
+@nox.session
 def gate(session: nox.Session) -> None:
     """Check a change against a base revision: `nox -s gate -- --base origin/main`."""
     session.install("-e", ".")

@@ -23,6 +23,7 @@ from typing import Any
 import click
 import matplotlib as mpl
 
+from harness.child import run
 from harness.overlap_figures import LIMIT
 from harness.overlap_file import OverlapFile, read_overlap
 from reports.markdown import render_table
@@ -49,7 +50,7 @@ def measure(caches: str, file: Path, until: float, options: Sequence[str]) -> in
     left = until - time.monotonic()
     click.echo(f"stepbench {shlex.join(words)}", err=True)
     try:
-        done = subprocess.run(
+        done = run(
             [sys.executable, "-m", "stepbench", *words],
             stdout=subprocess.DEVNULL,
             timeout=max(1.0, left),

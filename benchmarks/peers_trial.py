@@ -7,7 +7,6 @@ import functools
 import json
 import os
 import re
-import signal
 import statistics
 import subprocess
 import sys
@@ -18,6 +17,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
+from harness.child import run
 from harness.sources import ArmSource, find_source
 from scenarios.catalogue import CATALOGUE
 from scenarios.errors import InputError, WorkerError, unknown
@@ -171,30 +171,24 @@ def run_tool(
     Raises:
         WorkerError: it failed or hung; the message is one line.
     """
-    # A session of its own, so that all that it starts can be killed with it.
-    with (
-        _pinned(cpu),
-        subprocess.Popen(
-            command,
-            cwd=folder,
-            env=_environment() | dict(env or {}),
-            stdin=subprocess.DEVNULL,
-            stdout=subprocess.PIPE,
-            stderr=subprocess.STDOUT,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        ) as process,
-    ):
+    with _pinned(cpu):
         try:
-            output, _ = process.communicate(timeout=timeout)
+            done = run(
+                command,
+                timeout=timeout,
+                cwd=folder,
+                env=_environment() | dict(env or {}),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                encoding="utf-8",
+                errors="replace",
+            )
         except subprocess.TimeoutExpired:
             raise WorkerError(f"{what}: hung: no result after {timeout:g} s") from None
-        finally:
-            with contextlib.suppress(ProcessLookupError):
-                os.killpg(process.pid, signal.SIGKILL)
-    if process.returncode not in codes:
-        raise WorkerError(f"{what}: exit code {process.returncode}: {reason(output)}")
+    output: str = done.stdout
+    if done.returncode not in codes:
+        raise WorkerError(f"{what}: exit code {done.returncode}: {reason(output)}")
     return output
 
 

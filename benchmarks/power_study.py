@@ -15,7 +15,6 @@ import hashlib
 import math
 import os
 import platform
-import signal
 import sys
 import time
 import zlib
@@ -35,6 +34,7 @@ from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
 from harness.machine import allowed_cpus, choose_cpus, lock_file
 from harness.revision import ROOT
 from scenarios.errors import InputError, NoBaselineError, WorkerError
+from stepbench.interruption import heed_signals
 from stepbench.metadata import run_metadata
 from stepbench.options import check_provider, cpus_option
 
@@ -182,9 +182,7 @@ def main(**options: Any) -> None:  # noqa: ANN401
     path: Path = options["trials"]
     if math.isnan(options["seconds"]):
         raise click.UsageError("--seconds takes a number of seconds")
-    # As Ctrl-C, so that what a trial has started is killed with it.
-    for number in (signal.SIGTERM, signal.SIGHUP):
-        signal.signal(number, signal.default_int_handler)
+    heed_signals()
     try:
         _make_folder(path.parent)
         with lock_file(path):

@@ -10,7 +10,6 @@ import statistics
 import subprocess
 import sys
 import tempfile
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -20,6 +19,7 @@ import peers
 from peers_trial import Trial
 from power_file import Record
 
+from harness.child import run, started
 from harness.duet import Duet, compare_cell
 from harness.duet_file import cell_document
 from harness.machine import keep_off, lock_cpu
@@ -56,7 +56,11 @@ class KvCacheConnectorSchedulerOutputManager(_Arm):
         return output
 """
 
-_HOG = "while True: pass"
+# Stays on the cores that it is given, and says when it is there.
+_HOG = """import os, sys
+os.sched_setaffinity(0, map(int, sys.argv[1:]))
+os.write(1, b"busy")
+while True: pass"""
 # How a command may end that has compared all cells.
 _CODES = (0, 1, 3)
 
@@ -97,7 +101,7 @@ def grid(setting: Setting, seed: int, _index: int) -> Record:
         command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{seed}", "--quiet"]
         command += ["--provider", setting.provider, "--output", str(file), "--json"]
         command += ["--cpu", ",".join(map(str, setting.cpus)) or "none"]
-        ran = subprocess.run(command, stdout=subprocess.PIPE, check=False)
+        ran = run(command, stdout=subprocess.PIPE)
         if not file.exists():
             raise WorkerError(f"stepbench compare ended with {ran.returncode} and no samples")
         cells = json.loads(file.read_text(encoding="utf-8"))["cells"]
@@ -221,10 +225,7 @@ def _short(value: float) -> float:
 def _hog(cpu: int | None) -> Iterator[None]:
     """Keep a core busy meanwhile: this one, or any."""
     allowed = os.sched_getaffinity(0) if cpu is None else {cpu}
-    with subprocess.Popen([sys.executable, "-S", "-c", _HOG]) as process:
-        try:
-            os.sched_setaffinity(process.pid, allowed)
-            time.sleep(0.2)  # Until it is busy.
-            yield
-        finally:
-            process.kill()
+    command = [sys.executable, "-S", "-c", _HOG, *map(str, allowed)]
+    with started(command, stdout=subprocess.PIPE) as hog:
+        hog.process.stdout.read(1)
+        yield

@@ -13,13 +13,12 @@ from dataclasses import asdict
 from stubs.providers import load_provider
 
 from .calibration import calibrate
-from .child import die_with_parent, take_over_stdout
+from .child import take_over_stdout
 
 
 def main() -> None:
     """Calibrate what standard input names."""
     result = take_over_stdout()
-    die_with_parent()
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         os.sched_setaffinity(0, {job["cpu"]})

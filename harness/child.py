@@ -1,21 +1,32 @@
-"""Worker processes: how they start, what they may inherit, how they end."""
+"""Worker processes and other programs: how they start, what they may inherit, how they end."""
 
+import atexit
 import contextlib
-import ctypes
+import errno
 import os
+import selectors
+import shutil
 import signal
+import socket
 import subprocess
 import sys
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
-from typing import IO, TextIO
+from pathlib import Path
+from typing import IO, Any, TextIO
 
 from scenarios.errors import WorkerError
 
 # Characters of what a worker said last that go into a message.
 _LONGEST = 300
-_PR_SET_PDEATHSIG = 1  # linux/prctl.h
+# Starts quickly, since nothing but the standard library is looked for.
+_KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
+# How long the kernel may take to end what was killed.
+_SECONDS_TO_END = 5.0
+
+# Those of all processes that have not been seen to end.
+_lifelines: set[socket.socket] = set()
 
 
 @dataclass(frozen=True)
@@ -35,81 +46,200 @@ class Child:
     text: str
 
 
+@dataclass(frozen=True)
+class Kept:
+    """A program that was started.
+
+    Attributes:
+        process: its streams and its return code; the id is that of its keeper.
+        lifeline: becomes readable when it has ended, and all that it started.
+    """
+
+    process: subprocess.Popen[Any]
+    lifeline: socket.socket
+
+
+@dataclass(frozen=True)
+class _Worker:
+    """A worker that was started, with what it printed so far."""
+
+    child: Child
+    kept: Kept
+    output: IO[bytes]
+    errors: IO[bytes]
+
+
+@contextlib.contextmanager
+def started(command: Sequence[str], **options: Any) -> Iterator[Kept]:  # noqa: ANN401
+    """Start a program, which ends at the latest with the block and with this process.
+
+    So does all that it starts in turn, whatever ends this process and at whatever moment: a keeper
+    stands between the two. An exception may come at any moment as well, also while the program
+    starts, since a signal raises it: nothing is left then either.
+
+    Args:
+        command: its command line.
+        options: as of ``subprocess.Popen``.
+
+    Raises:
+        OSError: it is not there, or nothing can be started.
+    """
+    path = (options.get("env") or os.environ).get("PATH")
+    if shutil.which(command[0], path=path) is None:
+        raise FileNotFoundError(errno.ENOENT, os.strerror(errno.ENOENT), command[0])
+    process = None
+    lifeline, other_end = socket.socketpair()
+    _lifelines.add(lifeline)
+    try:
+        with _memory_file("command", b"\0".join(map(os.fsencode, command))) as listed:
+            passed = other_end.fileno(), listed.fileno()
+            process = subprocess.Popen(
+                [*_KEEPER, *map(str, passed)], pass_fds=passed, start_new_session=True, **options
+            )
+        other_end.close()
+        yield Kept(process, lifeline)
+    finally:
+        other_end.close()
+        if process is not None:
+            process.send_signal(signal.SIGCONT)  # A stopped keeper would not notice.
+        _cut(lifeline)
+        if process is not None:
+            _end(process)
+            for stream in filter(None, (process.stdin, process.stdout, process.stderr)):
+                with contextlib.suppress(OSError):  # Of what was not written any more.
+                    stream.close()
+
+
+def run(
+    command: Sequence[str],
+    *,
+    timeout: float | None = None,
+    check: bool = False,
+    **options: Any,  # noqa: ANN401
+) -> subprocess.CompletedProcess[Any]:
+    """Run a program to its end, as ``subprocess.run``, but with ``started``.
+
+    Args:
+        command: its command line.
+        timeout: seconds that it may take.
+        check: raise CalledProcessError if it fails.
+        options: as of ``subprocess.Popen``, and ``capture_output``.
+
+    Raises:
+        OSError: it is not there.
+        subprocess.SubprocessError: it failed or took too long.
+    """
+    if options.pop("capture_output", False):
+        options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+    with started(command, **options) as kept:
+        try:
+            output, errors = kept.process.communicate(timeout=timeout)
+        except subprocess.TimeoutExpired:
+            raise subprocess.TimeoutExpired(command, timeout or 0.0) from None
+        done = subprocess.CompletedProcess(command, kept.process.returncode, output, errors)
+    if check:
+        done.check_returncode()
+    return done
+
+
+def _end(keeper: subprocess.Popen[Any]) -> None:
+    """Collect a keeper whose lifeline was cut; kill it if it waits for what it cannot kill."""
+    try:
+        keeper.wait(_SECONDS_TO_END)
+    except subprocess.TimeoutExpired:
+        keeper.kill()
+        keeper.wait()
+
+
+def _cut(lifeline: socket.socket) -> None:
+    """End what is at the other end, and return when it is gone."""
+    with contextlib.suppress(OSError):
+        lifeline.shutdown(socket.SHUT_WR)
+        lifeline.settimeout(_SECONDS_TO_END)
+        lifeline.recv(1)  # Nothing comes, but the end when nobody holds the other end any more.
+    lifeline.close()
+    _lifelines.discard(lifeline)
+
+
+@atexit.register
+def _cut_all() -> None:
+    """End what an interruption of the ending itself has left."""
+    for lifeline in list(_lifelines):
+        _cut(lifeline)
+
+
+@contextlib.contextmanager
+def _memory_file(name: str, content: bytes = b"") -> Iterator[IO[bytes]]:
+    """Yield a file in memory at its beginning: nobody waits for somebody to fill or to empty it."""
+    with os.fdopen(os.memfd_create(name), "w+b") as file:
+        file.write(content)
+        file.seek(0)
+        yield file
+
+
 def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:
     """Run one worker; see ``run_children``."""
     return run_children([Child(what, command, hash_seed, text)], timeout)[0]
 
 
-def run_children(children: Sequence[Child], timeout: float) -> list[str]:
+def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
     """Run workers at once, each in a fresh process, and return what each printed.
 
     Args:
         children: the workers.
-        timeout: seconds after which they count as hanging.
+        timeout: seconds after which they count as hanging; None for no limit.
 
     Raises:
         WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
-    end = time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
-        running = []
-        for child in children:
-            own = stack.enter_context(contextlib.ExitStack())
-            running.append((child, own, *own.enter_context(_start(child))))
-        found = []
-        for child, own, process, errors in running:
-            try:
-                stdout, _ = process.communicate(timeout=max(0.0, end - time.monotonic()))
-            except subprocess.TimeoutExpired:
-                # Another one that has died meanwhile may be the reason, and is no secret.
-                for other, _, ended, said in running:
-                    _check(other, ended.poll(), said)
-                words = f"{child.what}: the worker hung: no result after {timeout:g} s"
-                raise WorkerError(words) from None
-            _check(child, process.returncode, errors)
-            found.append(stdout)
-            own.close()
-        return found
+        selector = stack.enter_context(selectors.DefaultSelector())
+        workers = [stack.enter_context(_start(child)) for child in children]
+        for worker in workers:
+            selector.register(worker.kept.lifeline, selectors.EVENT_READ, worker)
+        while waiting := [key.data for key in selector.get_map().values()]:
+            left = None if end is None else max(0.0, end - time.monotonic())
+            ready = {key.fileobj for key, _ in selector.select(left)}
+            if not ready:
+                words = f"{waiting[0].child.what}: the worker hung: no result after {timeout:g} s"
+                raise WorkerError(words)
+            for worker in waiting:
+                if worker.kept.lifeline in ready:
+                    selector.unregister(worker.kept.lifeline)
+                    _check(worker)
+        return [_read(worker.output) for worker in workers]
 
 
-def _check(child: Child, returncode: int | None, errors: IO[bytes]) -> None:
-    """Raise WorkerError if a worker ended with another code than 0."""
+def _check(worker: _Worker) -> None:
+    """Raise WorkerError if a worker that has ended did so with another code than 0."""
+    returncode = worker.kept.process.wait()
     if returncode:
-        errors.seek(0)
-        said = errors.read().decode(errors="replace")
-        raise WorkerError(f"{child.what}: the worker {_death(returncode, said)}")
+        said = _read(worker.errors)
+        raise WorkerError(f"{worker.child.what}: the worker {_death(returncode, said)}")
+
+
+def _read(file: IO[bytes]) -> str:
+    file.seek(0)
+    return file.read().decode(errors="replace")
 
 
 @contextlib.contextmanager
-def _start(child: Child) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
-    """Start a worker; yield it and what it says on stderr. At the end it is killed.
-
-    Its input and its errors are files in memory, and it waits for nobody to fill or to empty them.
-    """
+def _start(child: Child) -> Iterator[_Worker]:
+    """Start a worker. At the end it is killed."""
     with (
-        os.fdopen(os.memfd_create("input"), "w+b") as text,
-        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
-    ):
-        text.write(child.text.encode())
-        text.seek(0)
-        # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
-        with subprocess.Popen(
+        _memory_file("input", child.text.encode()) as text,
+        _memory_file("output") as output,
+        _memory_file("errors") as errors,
+        started(
             child.command,
             env=child_environment(child.hash_seed),
             stdin=text,
-            stdout=subprocess.PIPE,
+            stdout=output,
             stderr=errors,
-            encoding="utf-8",
-            errors="replace",
-            start_new_session=True,
-        ) as process:
-            try:
-                yield process, errors
-            finally:
-                # With all that it started, which the session holds together.
-                with contextlib.suppress(ProcessLookupError):
-                    os.killpg(process.pid, signal.SIGKILL)
-                process.wait()
+        ) as kept,
+    ):
+        yield _Worker(child, kept, output, errors)
 
 
 def child_environment(hash_seed: int) -> dict[str, str]:
@@ -133,12 +263,6 @@ def take_over_stdout() -> TextIO:
     result = os.fdopen(os.dup(sys.stdout.fileno()), "w", encoding="utf-8")
     os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
     return result
-
-
-def die_with_parent() -> None:
-    """Have the kernel kill this process when the one that waits for it is gone."""
-    with contextlib.suppress(OSError, AttributeError):
-        ctypes.CDLL(None).prctl(_PR_SET_PDEATHSIG, signal.SIGKILL)
 
 
 def _death(returncode: int, stderr: str) -> str:

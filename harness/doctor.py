@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 
+from .child import run
 from .clock import Clock
 from .cpu_quota import quotas
 from .system_files import cpu_list, read_text
@@ -241,7 +242,7 @@ def can_count(perf: str) -> bool:
     """Return whether a perf counts the instructions of a process of ours."""
     command = [perf, "stat", "-x", ",", "-e", "instructions:u", "true"]
     try:
-        done = subprocess.run(command, capture_output=True, text=True, check=True, timeout=10)
+        done = run(command, capture_output=True, text=True, check=True, timeout=10)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError):
         return False
     return any(line.partition(",")[0].isdecimal() for line in done.stderr.splitlines())

@@ -20,7 +20,7 @@ from scenarios.workload import Workload, create_workload
 
 from .arms import SchedulerOutputManager
 from .background import Background
-from .child import die_with_parent, take_over_stdout
+from .child import take_over_stdout
 from .loading import create, load_apart
 from .sources import ArmSource
 
@@ -28,7 +28,6 @@ from .sources import ArmSource
 def main() -> None:
     """Measure the job that standard input describes."""
     result = take_over_stdout()
-    die_with_parent()
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.

@@ -17,16 +17,13 @@ import subprocess
 import sys
 import tempfile
 import time
-from concurrent.futures import FIRST_EXCEPTION, ThreadPoolExecutor, wait
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
-
-import psutil
 
 from scenarios.errors import InputError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
-from .child import hash_seed, run_child
+from .child import Child, hash_seed, run, run_children
 from .duet import Duet
 from .instructions_worker import MACHINE_CODE
 
@@ -123,9 +120,7 @@ def find_valgrind() -> Valgrind:
         )
     path = str(Path(found).absolute())
     try:
-        done = subprocess.run(
-            [path, "--version"], capture_output=True, text=True, check=True, timeout=30
-        )
+        done = run([path, "--version"], capture_output=True, text=True, check=True, timeout=30)
     except (OSError, subprocess.SubprocessError, UnicodeDecodeError) as error:
         raise InputError(f"{path}: does not run: {error}") from None
     return Valgrind(path, done.stdout.strip().removeprefix("valgrind-"))
@@ -158,28 +153,6 @@ def _side_by_side(
     duet: Duet, result: CellCount, valgrind: Valgrind, runs: int
 ) -> list[tuple[int, int]]:
     """Return the counts of each run. Raises WorkerError if one of them gave none."""
-    with (
-        tempfile.TemporaryDirectory(prefix="stepbench-") as folder,
-        ThreadPoolExecutor(runs) as pool,
-    ):
-        places = [Path(folder) / f"run-{number}" for number in range(runs)]
-        for place in places:
-            place.mkdir()
-        futures = [pool.submit(_run, duet, result, valgrind, place) for place in places]
-        try:
-            # The first that fails ends it: another one may hang.
-            done, _ = wait(futures, return_when=FIRST_EXCEPTION)
-            for future in done:
-                future.result()
-            return [future.result() for future in futures]
-        except BaseException:
-            # Interrupted, or one failed: the threads that wait for the others have to go on.
-            _kill_workers(folder)
-            raise
-
-
-def _run(duet: Duet, result: CellCount, valgrind: Valgrind, place: Path) -> tuple[int, int]:
-    """Count once, with valgrind's files in ``place``."""
     scenario = result.scenario
     job = {
         "sources": [asdict(source) for source in (duet.a, duet.b)],
@@ -193,7 +166,19 @@ def _run(duet: Duet, result: CellCount, valgrind: Valgrind, place: Path) -> tupl
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
     timeout = _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
     seed = hash_seed(duet.seed, 0)
-    text = run_child(what, _command(valgrind, place, seed), seed, json.dumps(job), timeout)
+    with tempfile.TemporaryDirectory(prefix="stepbench-") as folder:
+        places = [Path(folder) / f"run-{number}" for number in range(runs)]
+        for place in places:
+            place.mkdir()
+        children = [
+            Child(what, _command(valgrind, place, seed), seed, json.dumps(job)) for place in places
+        ]
+        texts = run_children(children, timeout)
+        return [_counts(what, place, text) for place, text in zip(places, texts, strict=True)]
+
+
+def _counts(what: str, place: Path, text: str) -> tuple[int, int]:
+    """Return what a run counted, from what it printed and valgrind's files in ``place``."""
     try:
         first, second = (_read(place, int(process)) for process in text.split())
     except (OSError, ValueError) as error:
@@ -234,13 +219,3 @@ def _total(file: Path) -> int:
     if found is None:
         raise ValueError(f"no total in {file.name}")
     return int(found[1])
-
-
-def _kill_workers(folder: str) -> None:
-    """Kill the processes of ours whose command line names ``folder``."""
-    for child in psutil.Process().children():
-        try:
-            if any(folder in word for word in child.cmdline()):
-                child.kill()
-        except psutil.Error:
-            continue

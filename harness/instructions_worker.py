@@ -19,7 +19,7 @@ from scenarios.errors import described
 from scenarios.scenario import from_dict
 from scenarios.workload import SteadyDecodeWorkload, TraceReplayWorkload, create_workload
 
-from .child import die_with_parent, take_over_stdout
+from .child import take_over_stdout
 from .loading import create, load_apart
 from .sources import ArmSource
 
@@ -54,7 +54,6 @@ class Nothing:
 def main() -> None:
     """Count what the job on standard input describes."""
     result = take_over_stdout()
-    die_with_parent()
     job = json.load(sys.stdin)
     ask = requester(os.uname().machine)
     if not ask(_RUNNING_ON_VALGRIND):
@@ -139,7 +138,6 @@ def _in_fork(name: str, task: Callable[..., None], *arguments: object) -> None:
 
 def _run(name: str, task: Callable[..., None], *arguments: object) -> NoReturn:
     """Run ``task`` and end this process."""
-    die_with_parent()
     try:
         task(*arguments)
     except BaseException as error:

@@ -21,7 +21,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from scenarios.workload import create_workload
 
 from .background import Background
-from .child import die_with_parent, take_over_stdout
+from .child import take_over_stdout
 from .devices import Device, SimulatedDevice
 from .executor import Iteration, Sweep, run_loop
 from .forward_time import ForwardTime
@@ -35,7 +35,6 @@ FIELDS = tuple(Iteration.__dataclass_fields__)
 def main() -> None:
     """Run the job that standard input describes."""
     result = take_over_stdout()
-    die_with_parent()
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.

@@ -1,18 +1,20 @@
 """Work spread over processes."""
 
-import concurrent.futures
 import contextlib
-import multiprocessing
 import os
-import signal
+import socket
+import subprocess
+import sys
+import time
 from collections.abc import Callable, Iterator, Sequence
-from concurrent.futures.process import BrokenProcessPool
+from dataclasses import dataclass
+from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scenarios.errors import WorkerError, described
+from scenarios.errors import WorkerError
 
-from .child import die_with_parent
+from .child import child_environment, started
 
 R = TypeVar("R")
 
@@ -20,6 +22,9 @@ R = TypeVar("R")
 FOREIGN_LIMIT = 120.0
 # How long a process may take to end once its work is done.
 _SECONDS_TO_END = 5.0
+# The same in all processes: a call gives the same wherever it is made.
+_HASH_SEED = 1
+_COMMAND = (sys.executable, "-P", "-m", "harness.task_worker")
 
 
 def spread(
@@ -49,29 +54,40 @@ def spread(
                 result = task(*own)
             yield result
         return
-    if not arguments:
-        return
-    # Spawned, not forked: this process may have threads, a progress bar's for one.
-    context = multiprocessing.get_context("spawn")
-    processes = min(jobs, len(arguments))
-    pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_begin)
-    what = ""
-    try:
-        for own, future in [(own, pool.submit(_guarded, task, own)) for own in arguments]:
-            what = f"{describe(*own)}: " if describe is not None else ""
-            # Those before it have ended, so it has been running since, and not waiting its turn.
-            yield _result(future, limit, f"{what}a process of {task.__name__}")
-    except BrokenProcessPool:
-        # Of several processes it may have been another one, at something later.
-        where = what if processes == 1 else ""
-        raise WorkerError(f"{where}a process of {task.__name__} was killed or died") from None
-    except BaseException:
-        # Interrupted, or an error: what still runs is of no use, and may take long.
-        for process in list((pool._processes or {}).values()):
-            process.kill()
-        raise
-    finally:
-        _end(pool)
+
+    def who(number: int) -> str:
+        what = f"{describe(*arguments[number])}: " if describe is not None else ""
+        return f"{what}a process of {task.__name__}"
+
+    with contextlib.ExitStack() as stack:
+        helpers = [stack.enter_context(_helper(task)) for _ in range(min(jobs, len(arguments)))]
+        idle, busy = list(helpers), dict[object, tuple[_Helper, int]]()
+        answers: dict[int, Callable[[], R]] = {}
+        left = iter(range(len(arguments)))
+
+        def hand_out() -> None:
+            while idle and (number := next(left, None)) is not None:
+                helper = idle.pop()
+                helper.ask(arguments[number])
+                busy[helper.channel] = helper, number
+
+        hand_out()
+        for number in range(len(arguments)):
+            # Those before it have ended, so it is running, and not waiting its turn.
+            end = None if limit is None else time.monotonic() + limit
+            while number not in answers:
+                seconds = None if end is None else max(0.0, end - time.monotonic())
+                ready = wait([helper.channel for helper, _ in busy.values()], seconds)
+                if not ready:
+                    raise WorkerError(f"{who(number)} hung: no result in {limit:g} s")
+                for channel in ready:
+                    helper, answered = busy.pop(channel)
+                    answers[answered] = helper.answer(who(answered))
+                    idle.append(helper)
+                hand_out()
+            yield answers.pop(number)()
+        for helper in helpers:
+            helper.let_go()
 
 
 @contextlib.contextmanager
@@ -80,7 +96,8 @@ def aside(
 ) -> Iterator[Callable[[Sequence[tuple[Any, ...]]], list[R]]]:
     """Have another process call a task, and yield what hands it the calls that matter.
 
-    What takes long to import is imported there, while this process does something else.
+    What takes long to import is imported there, while this process does something else. At the end
+    the process is killed: whatever it still imports is of no use.
 
     Args:
         task: a function of a module.
@@ -89,64 +106,89 @@ def aside(
     Raises:
         WorkerError: the process died.
     """
-    context = multiprocessing.get_context("spawn")
-    with concurrent.futures.ProcessPoolExecutor(1, context, initializer=_begin) as pool:
-        pool.submit(task, *first)
+    who = f"a process of {task.__name__}"
+    with _helper(task) as helper:
+        helper.ask(first)
+        outstanding = [helper]
 
         def call(arguments: Sequence[tuple[Any, ...]]) -> list[R]:
-            return [future.result() for future in [pool.submit(task, *own) for own in arguments]]
+            while outstanding:
+                outstanding.pop().answer(who)
+            found = []
+            for own in arguments:
+                helper.ask(own)
+                found.append(helper.answer(who)())
+            return found
 
+        yield call
+
+
+@dataclass(frozen=True)
+class _Helper:
+    """A process that calls ``task``, one call after the other.
+
+    Attributes:
+        task: what it calls.
+        channel: how to talk with it.
+        process: its keeper.
+    """
+
+    task: Callable[..., Any]
+    channel: Connection
+    process: subprocess.Popen[Any]
+
+    def ask(self, arguments: tuple[Any, ...]) -> None:
+        """Have it make a call. That it is dead shows when it should answer."""
+        with contextlib.suppress(OSError):
+            self.channel.send((self.task, arguments))
+
+    def answer(self, who: str) -> Callable[[], Any]:
+        """Wait for its answer; return what returns or raises what the call did.
+
+        Raises:
+            WorkerError: it is dead.
+        """
         try:
-            yield call
-        except BrokenProcessPool:
-            raise WorkerError(f"a process of {task.__name__} was killed or died") from None
-        finally:
-            for process in list((pool._processes or {}).values()):
-                process.kill()  # Whatever it still imports is of no use.
+            succeeded, found = self.channel.recv()
+        except (EOFError, OSError):
+            raise WorkerError(f"{who} was killed or died") from None
+
+        def give() -> Any:  # noqa: ANN401
+            if not succeeded:
+                raise found
+            return found
+
+        return give
+
+    def let_go(self) -> None:
+        """Have it end by itself, which it may not be able to."""
+        self.channel.close()
+        with contextlib.suppress(subprocess.TimeoutExpired):
+            self.process.wait(_SECONDS_TO_END)
 
 
-def _result(future: concurrent.futures.Future[R], limit: float | None, who: str) -> R:
-    concurrent.futures.wait([future], timeout=limit)
-    if not future.done():
-        raise WorkerError(f"{who} hung: no result in {limit:g} s")
-    return future.result()
-
-
-def _end(pool: concurrent.futures.ProcessPoolExecutor) -> None:
-    """End the processes of a pool, also those that a thread of the code run there keeps alive."""
-    processes = list((pool._processes or {}).values())
-    pool.shutdown(wait=False, cancel_futures=True)
-    for process in processes:
-        process.join(_SECONDS_TO_END)
-        if process.is_alive():
-            process.kill()
-            process.join()
+@contextlib.contextmanager
+def _helper(task: Callable[..., Any]) -> Iterator[_Helper]:
+    near, far = socket.socketpair()
+    with (
+        far,
+        Connection(near.detach()) as channel,
+        started(
+            _COMMAND,
+            env=child_environment(_HASH_SEED),
+            stdin=far,
+            stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL,
+        ) as kept,
+    ):
+        far.close()
+        with contextlib.suppress(OSError):
+            channel.send(sys.path)
+        yield _Helper(task, channel, kept.process)
 
 
 @contextlib.contextmanager
 def _unheard() -> Iterator[None]:
-    """Do here what ``_begin`` does in another process: what the code prints goes nowhere."""
+    """Do here what is done in another process: what the code prints goes nowhere."""
     with Path(os.devnull).open("w") as nowhere, contextlib.redirect_stdout(nowhere):
         yield
-
-
-def _guarded(task: Callable[..., R], own: tuple[Any, ...]) -> R:
-    """Return what a task does; what it raises beyond exceptions is its own and nobody's signal."""
-    try:
-        return task(*own)
-    except Exception:
-        raise
-    except BaseException as error:
-        words = f"{task.__name__}: {described(error)}"
-        raise WorkerError(words.removesuffix(": ")) from None
-
-
-def _begin() -> None:
-    """Leave an interruption to the process that waits for this one, and die with it.
-
-    What the code that runs here prints must not mix with the result of the command.
-    """
-    signal.signal(signal.SIGINT, signal.SIG_IGN)
-    die_with_parent()
-    for stream in (1, 2):
-        os.dup2(os.open(os.devnull, os.O_WRONLY), stream)

@@ -4,6 +4,8 @@ import os
 import subprocess
 from pathlib import Path
 
+from .child import run
+
 ROOT = Path(__file__).resolve().parent.parent
 
 
@@ -31,7 +33,7 @@ def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str 
         folder: where it runs; this project's by default.
     """
     try:
-        done = subprocess.run(
+        done = run(
             ["git", "-C", str(folder or ROOT), *arguments],
             capture_output=True,
             encoding="utf-8",
@@ -41,7 +43,8 @@ def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str 
         )
     except (OSError, subprocess.SubprocessError, ValueError):
         return None
-    return done.stdout.strip() if strip else done.stdout
+    printed: str = done.stdout
+    return printed.strip() if strip else printed
 
 
 def _environment() -> dict[str, str]:

@@ -15,7 +15,7 @@ from scenarios.workload import create_workload
 
 from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .background import Background
-from .child import die_with_parent, take_over_stdout
+from .child import take_over_stdout
 from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
 from .sampling import Sampler, shape_notes
@@ -25,7 +25,6 @@ from .sources import ArmSource
 def main() -> None:
     """Measure the job that the command line describes."""
     result = take_over_stdout()
-    die_with_parent()
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
     runner.argparser.add_argument("--arm", required=True)

@@ -3,16 +3,15 @@
 import importlib
 import io
 import os
-import signal
 import sys
 from pathlib import Path
-from types import FrameType
 
 import click
 
 from scenarios.errors import ArmError, InputError, NoBaselineError, WorkerError, unknown
 
 from . import __version__
+from .interruption import heed_none, heed_signals, ignore_signals, nothing_but_interrupted
 from .messages import abandon_stdout, say
 
 # Name -> (module, help line). The help lines stand here so that --help imports no command.
@@ -32,9 +31,6 @@ _COMMANDS = {
     "history": ("stepbench.history", "Keep results over time, and find when times changed."),
     "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
-
-# On which a command ends early.
-_SIGNALS = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
 
 FOUND, USAGE, INCONCLUSIVE, NOTHING_TO_COMPARE, INTERRUPTED = 1, 2, 3, 4, 130
 
@@ -76,7 +72,16 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that DESIGN documents for every command."""
-    sys.exit(run(sys.argv[1:]))
+    try:
+        code = run(sys.argv[1:])
+        heed_none()
+    except KeyboardInterrupt:  # While the end was told.
+        code = INTERRUPTED
+    ignore_signals()
+    # Python would still kill itself for an interruption that came through ``exec``, as of a named
+    # tuple's or a dataclass's code; it forgets that with the next one.
+    exec("")  # noqa: S102
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
@@ -85,9 +90,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     Every error that a user can cause ends in one line on stderr.
     """
     # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
-    for number in _SIGNALS:
-        if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
-            signal.signal(number, _interrupt)
+    heed_signals()
     for name in ("stdout", "stderr"):
         if getattr(sys, name) is None:  # Closed by whoever started us.
             setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
@@ -98,7 +101,10 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     code: object = None
     try:
         # Not cli.main(), which turns a closed pipe into exit code 1 by itself.
-        with cli.make_context("stepbench", arguments or ["--help"]) as context:
+        with (
+            nothing_but_interrupted(),
+            cli.make_context("stepbench", arguments or ["--help"]) as context,
+        ):
             code = cli.invoke(context)
         sys.stdout.flush()
     except click.exceptions.Exit as done:
@@ -132,10 +138,3 @@ def _fail(message: str, code: int = USAGE) -> int:
     line = " ".join(message.split())
     say(f"error: {line}")
     return code
-
-
-def _interrupt(_number: int, _frame: FrameType | None) -> None:
-    # Once is enough: a second signal, of whatever kind, must not cut short the cleaning up.
-    for number in _SIGNALS:
-        signal.signal(number, signal.SIG_IGN)
-    raise KeyboardInterrupt

@@ -4,6 +4,7 @@ import contextlib
 import dataclasses
 import itertools
 import json
+import os
 import time
 from collections import Counter
 from collections.abc import Iterator
@@ -136,7 +137,7 @@ def test_a_grid_that_is_not_whole_is_a_failure(
         file.write_text(json.dumps({"cells": [{"failure": failure}] * cells}))
         return SimpleNamespace(returncode=code)
 
-    monkeypatch.setattr(power_trials.subprocess, "run", command)
+    monkeypatch.setattr(power_trials, "run", command)
 
     with pytest.raises(WorkerError, match=f"ended with {code}: {failure or f'{cells} cells'}"):
         power_trials.grid(setting([]), 1, 0)
@@ -338,15 +339,15 @@ def test_what_is_kept_of_a_cell():
 
 
 def test_a_hog_is_there_for_as_long_as_it_is_wanted():
-    with power_trials._hog(None):
-        assert [command[-1] for command in _children()] == ["while True: pass"]
+    cpu = max(os.sched_getaffinity(0))
+    with power_trials._hog(cpu):
+        hogs = [child for child in _children() if power_trials._HOG in child.cmdline()]
+        assert [hog.cpu_affinity() for hog in hogs] == [[cpu]]
     assert _children() == []
 
 
-def _children() -> list[list[str]]:
-    """Of ours; what tests before this one use stays for the next time."""
-    commands = [child.cmdline() for child in psutil.Process().children()]
-    return [command for command in commands if "resource_tracker" not in " ".join(command)]
+def _children() -> list[psutil.Process]:
+    return psutil.Process().children(recursive=True)
 
 
 def test_a_trial_runs_for_real(monkeypatch: pytest.MonkeyPatch):

@@ -19,7 +19,11 @@ folder = pathlib.Path(out.partition("=")[2]).parent
 run = int(folder.name.removeprefix("run-"))
 job = json.load(sys.stdin)
 note = dict(argv=sys.argv[1:], environment=dict(os.environ), job=job, folder=str(folder))
-(pathlib.Path({notes!r}) / f"{{run}}.json").write_text(json.dumps(note))
+notes = pathlib.Path({notes!r})
+# Whoever finds it finds all of it: this may be killed at any moment.
+part = notes.with_name(f"part-{{run}}")
+part.write_text(json.dumps(note))
+part.replace(notes / f"{{run}}.json")
 
 def write(process, nothing, arm):
     first, second = (folder / f"{{process}}.{{part}}" for part in (1, 2))

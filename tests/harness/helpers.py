@@ -1,6 +1,8 @@
 """Small plans and hand-made results that several tests share."""
 
 import os
+import signal
+import time
 from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
@@ -84,3 +86,23 @@ def write_results(path: Path, plan: Plan | None = None, **benchmark: Any) -> lis
 def child_processes() -> set[int]:
     """Return the ids of all processes below this one, zombies included."""
     return {child.pid for child in psutil.Process(os.getpid()).children(recursive=True)}
+
+
+def wait_for(path: Path) -> str:
+    """Return what a process writes into a file, once it is there."""
+    for _ in range(1000):
+        if path.exists() and (text := path.read_text()):
+            return text
+        time.sleep(0.01)
+    raise AssertionError(f"{path.name} was never written")
+
+
+def wait_until_gone(pid: int) -> None:
+    """Fail if a process does not end soon."""
+    for _ in range(1000):
+        # Dead, whether or not its new parent has collected it.
+        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
+            return
+        time.sleep(0.01)
+    os.kill(pid, signal.SIGKILL)
+    raise AssertionError("the process is still there")

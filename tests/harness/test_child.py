@@ -1,18 +1,17 @@
 """Workers as processes: small programs that end in every way a worker can."""
 
+import contextlib
 import os
+import resource
 import signal
 import subprocess
 import sys
 import threading
-import time
 from pathlib import Path
-from types import SimpleNamespace
 
 import psutil
 import pytest
 
-from harness import child
 from harness.child import (
     Child,
     WorkerError,
@@ -20,9 +19,11 @@ from harness.child import (
     hash_seed,
     run_child,
     run_children,
+    started,
 )
+from harness.child import run as run_program
 
-from .helpers import child_processes
+from .helpers import child_processes, wait_for, wait_until_gone
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
 
@@ -35,24 +36,6 @@ def error_of(program: str, timeout: float = 60) -> str:
     with pytest.raises(WorkerError) as caught:
         run(program, timeout=timeout)
     return str(caught.value)
-
-
-def wait_for(path: Path) -> str:
-    for _ in range(1000):
-        if path.exists() and (text := path.read_text()):
-            return text
-        time.sleep(0.01)
-    raise AssertionError(f"{path.name} was never written")
-
-
-def wait_until_gone(pid: int) -> None:
-    for _ in range(1000):
-        # Dead, whether or not its new parent has collected it.
-        if not psutil.pid_exists(pid) or psutil.Process(pid).status() == psutil.STATUS_ZOMBIE:
-            return
-        time.sleep(0.01)
-    os.kill(pid, signal.SIGKILL)
-    raise AssertionError("the process is still there")
 
 
 def test_what_a_worker_prints_is_returned():
@@ -101,22 +84,6 @@ def test_a_hanging_worker_is_stopped(timeout: float, told: str):
 
     assert error == f"cell x: the worker hung: no result after {told}"
     assert psutil.Process().num_fds() == descriptors
-
-
-@pytest.mark.parametrize("end", ["", "; raise SystemExit(3)", "; time.sleep(60)"])
-def test_what_it_started_ends_with_it(tmp_path: Path, end: str):
-    note = tmp_path / "note"
-    program = (
-        "import pathlib, subprocess, time; null = subprocess.DEVNULL; "
-        "child = subprocess.Popen(['sleep', '60'], stdin=null, stdout=null, stderr=null); "
-        f"pathlib.Path({str(note)!r}).write_text(str(child.pid))"
-    )
-    if end:
-        error_of(program + end, timeout=1)
-    else:
-        run(program)
-
-    wait_until_gone(int(note.read_text()))
 
 
 def test_an_interrupt_stops_the_worker(tmp_path: Path):
@@ -182,24 +149,6 @@ def test_only_the_result_leaves_a_worker_that_took_over_stdout():
     assert run(program) == "before\ncaf\u00e9"
 
 
-def test_a_worker_dies_with_the_process_that_waits_for_it(tmp_path: Path):
-    note = tmp_path / "note"
-    worker = (
-        "import os, pathlib, time; from harness.child import die_with_parent; die_with_parent(); "
-        f"pathlib.Path({str(note)!r}).write_text(str(os.getpid())); time.sleep(60)"
-    )
-    parent = (
-        "import sys; from harness.child import run_child; "
-        f"run_child('x', [sys.executable, '-c', {worker!r}], 1, '', 60)"
-    )
-    with subprocess.Popen([sys.executable, "-c", parent]) as waiting:
-        pid = int(wait_for(note))
-        # So that it has no chance to clean up.
-        waiting.kill()
-
-    wait_until_gone(pid)
-
-
 def children(*programs: str) -> list[Child]:
     return [
         Child(f"cell {number}", [sys.executable, "-c", program], 1, f"{number}")
@@ -237,25 +186,62 @@ def test_of_workers_at_once_the_one_that_fails_is_named_and_the_other_stopped(
     programs = (fails, sleeps) if place == 0 else (sleeps, fails)
 
     with pytest.raises(WorkerError) as caught:
-        # The first one is waited for; of one that hangs, another one that died is the reason.
-        run_children(children(*programs), 10)
+        # Told at once: the other one would take its minute.
+        run_children(children(*programs), 600)
 
     words = f"cell {place}: the worker failed: RuntimeError: a broken arm"
     assert str(caught.value) == words
     wait_until_gone(int(note.read_text()))
 
 
-def test_one_time_limit_holds_for_all_workers(monkeypatch: pytest.MonkeyPatch):
-    # At the start, and before each is waited for.
-    now = iter([100.0, 101.0, 107.0])
-    monkeypatch.setattr(child, "time", SimpleNamespace(monotonic=lambda: next(now)))
-    real, left = subprocess.Popen.communicate, list[float]()
+def test_one_time_limit_holds_for_all_workers():
+    # Each is done within the limit; were it counted anew for each, nothing would hang.
+    programs = ("import time; time.sleep(1)", "import time; time.sleep(60)")
 
-    def communicate(process: subprocess.Popen[str], timeout: float) -> tuple[str, str]:
-        left.append(timeout)
-        return real(process, timeout=60)
+    with pytest.raises(WorkerError) as caught:
+        run_children(children(*programs), 2)
 
-    monkeypatch.setattr(subprocess.Popen, "communicate", communicate)
+    assert str(caught.value) == "cell 1: the worker hung: no result after 2 s"
 
-    assert run_children(children("print(1)", "print(2)"), 60) == ["1\n", "2\n"]
-    assert left == [59.0, 53.0]
+
+def test_a_program_is_run_like_subprocess_runs_it(tmp_path: Path):
+    done = run_program(["sh", "-c", "echo out; echo err >&2"], capture_output=True, text=True)
+    assert (done.returncode, done.stdout, done.stderr) == (0, "out\n", "err\n")
+    done = run_program(["pwd"], stdout=subprocess.PIPE, cwd=tmp_path)
+    assert done.stdout == f"{tmp_path}\n".encode()
+    with pytest.raises(subprocess.CalledProcessError) as failed:
+        run_program(["sh", "-c", "exit 7"], check=True)
+    assert (failed.value.returncode, failed.value.cmd) == (7, ["sh", "-c", "exit 7"])
+    with pytest.raises(subprocess.TimeoutExpired) as late:
+        run_program(["sleep", "60"], timeout=0.3)
+    assert (late.value.timeout, late.value.cmd) == (0.3, ["sleep", "60"])
+
+
+def test_a_program_that_is_not_there_or_is_none_is_told(tmp_path: Path):
+    with pytest.raises(FileNotFoundError, match="no-such-program"):
+        run_program(["no-such-program"])
+    (tmp_path / "program").write_bytes(b"\x7fELF")
+    (tmp_path / "program").chmod(0o755)
+    done = run_program([str(tmp_path / "program")], capture_output=True, text=True)
+    assert (done.returncode, done.stderr) == (126, f"{tmp_path}/program: Exec format error\n")
+
+
+def test_workers_start_whatever_many_files_are_open():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard < 2048:
+        pytest.skip("no more than 1024 files may be open here")
+    resource.setrlimit(resource.RLIMIT_NOFILE, (2048, hard))
+    try:
+        with contextlib.ExitStack() as stack:
+            for _ in range(1100):
+                stack.enter_context(Path(os.devnull).open())
+            assert run("print(1)") == "1\n"
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+def test_a_program_ends_with_the_block_that_started_it():
+    with started(["sleep", "60"]) as kept:
+        (program,) = psutil.Process(kept.process.pid).children() or [None]
+    assert program is None or not program.is_running()
+    assert kept.process.returncode == 0

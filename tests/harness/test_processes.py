@@ -1,4 +1,5 @@
 import os
+import subprocess
 import threading
 import time
 
@@ -55,12 +56,23 @@ def prints(number: int) -> int:
     return number
 
 
+def leaves_a_child(_number: int) -> int:
+    return subprocess.Popen(["sleep", "60"], start_new_session=True).pid
+
+
+def raises_local(_number: int) -> None:
+    class OddError(Exception):
+        pass
+
+    raise OddError("odd")
+
+
+def returns_local(_number: int) -> object:
+    return lambda: None
+
+
 def times_out(number: int) -> int:
     raise TimeoutError(f"number {number}")
-
-
-def command(pid: int) -> str:
-    return " ".join(psutil.Process(pid).cmdline())
 
 
 def named(number: int) -> str:
@@ -110,8 +122,6 @@ def test_work_in_this_process_is_not_done_before_it_is_asked_for():
 
 
 def test_whoever_stops_asking_leaves_no_process_behind():
-    # The one that keeps track of what processes share stays with this one.
-    list(spread(where, [(1,), (2,)], 2))
     before = child_processes()
     results = spread(where, [(number,) for number in range(50)], 2)
     assert next(results)[0] == 0
@@ -135,8 +145,6 @@ def test_with_a_limit_no_call_is_made_here(arguments: list[tuple[int]]):
 
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_process_that_hangs_is_killed_and_named(jobs: int):
-    # The one that keeps track of what processes share stays with this one.
-    list(spread(where, [(1,), (2,)], 2))
     before = child_processes()
     results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=8, describe=named)
     assert next(results) == 0
@@ -146,11 +154,27 @@ def test_a_process_that_hangs_is_killed_and_named(jobs: int):
     assert child_processes() == before
 
 
-def test_a_death_is_that_of_the_call_if_there_is_one_process_alone():
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_a_death_is_that_of_the_call(jobs: int):
     with pytest.raises(WorkerError, match=r"^number 1: a process of dies was killed or died$"):
-        list(spread(dies, [(0,), (1,), (2,)], 1, limit=60, describe=named))
-    with pytest.raises(WorkerError, match=r"^a process of dies was killed or died$"):
-        list(spread(dies, [(1,), (1,)], 2, limit=60, describe=named))
+        list(spread(dies, [(0,), (1,), (2,)], jobs, limit=60, describe=named))
+
+
+@pytest.mark.parametrize("jobs", [1, 2])
+def test_what_a_call_started_ends_with_the_others(jobs: int):
+    found = list(spread(leaves_a_child, [(1,), (2,)], jobs, limit=60))
+
+    assert [psutil.pid_exists(pid) for pid in found] == [False, False]
+
+
+def test_an_error_that_cannot_be_sent_is_told_in_words():
+    with pytest.raises(WorkerError, match=r"^raises_local: OddError: odd$"):
+        list(spread(raises_local, [(7,)], 1, limit=60))
+
+
+def test_a_result_that_cannot_be_sent_is_an_error():
+    with pytest.raises((AttributeError, TypeError), match="pickle"):
+        list(spread(returns_local, [(7,)], 1, limit=60))
 
 
 def test_an_error_of_the_call_that_sounds_like_a_limit_is_none():
@@ -179,9 +203,7 @@ def test_a_process_that_a_thread_keeps_alive_is_ended(monkeypatch: pytest.Monkey
     before = child_processes()
 
     assert list(spread(keeps_a_thread, [(1,), (2,)], 2, limit=60)) == [1, 2]
-    # But for the one that keeps track of what processes share, which stays for the next time.
-    left = {pid for pid in child_processes() - before if "resource_tracker" not in command(pid)}
-    assert left == set()
+    assert child_processes() == before
 
 
 def test_calls_aside_are_made_in_one_other_process_and_in_order():
@@ -212,5 +234,4 @@ def test_nobody_waits_for_a_process_aside_that_is_not_needed_any_more():
 
     # It would sleep for a minute.
     assert time.monotonic() - started < 30
-    left = {pid for pid in child_processes() - before if "resource_tracker" not in command(pid)}
-    assert left == set()
+    assert child_processes() == before

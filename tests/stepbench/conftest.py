@@ -1,7 +1,6 @@
 """The command line as a user meets it: the installed script, or its entry point in process."""
 
 import os
-import signal
 import subprocess
 import sys
 import sysconfig
@@ -59,7 +58,6 @@ def own_place(
 @pytest.fixture
 def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]):
     """Runs the entry point in this process: the same code, without half a second of imports."""
-    before = signal.getsignal(signal.SIGTERM)
 
     def run(*arguments: str) -> Ran:
         monkeypatch.setattr(sys, "argv", ["stepbench", *arguments])
@@ -68,8 +66,7 @@ def run_here(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
         out, err = capsys.readouterr()
         return Ran(code, out, err)
 
-    yield run
-    signal.signal(signal.SIGTERM, before)
+    return run
 
 
 @pytest.fixture

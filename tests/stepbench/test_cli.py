@@ -1,7 +1,6 @@
 import os
 import re
 import shlex
-import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -180,14 +179,3 @@ def test_without_a_stdout_there_is_no_traceback(results: str):
     )
 
     assert "Traceback" not in done.stderr
-
-
-def test_after_one_signal_no_other_cuts_the_cleaning_up_short(monkeypatch: pytest.MonkeyPatch):
-    handlers: dict[int, object] = {}
-    monkeypatch.setattr(cli.signal, "signal", handlers.__setitem__)
-
-    with pytest.raises(KeyboardInterrupt):
-        cli._interrupt(signal.SIGINT, None)
-
-    ignored = (signal.SIGINT, signal.SIGTERM, signal.SIGHUP)
-    assert handlers == dict.fromkeys(ignored, signal.SIG_IGN)
