@@ -14,6 +14,7 @@ import time
 from scenarios.scenario import from_dict
 from scenarios.workload import create_workload
 
+from .affinity import pin
 from .arms import SchedulerOutputManager
 from .child import die_with_parent, take_over_stdout
 from .loading import create, load_apart
@@ -27,7 +28,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.
-        os.sched_setaffinity(0, {job["cpu"]})
+        pin(job["cpu"])
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
     arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)

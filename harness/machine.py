@@ -14,6 +14,7 @@ import psutil
 from scenarios.errors import InputError
 from scenarios.scenario import is_number
 
+from .affinity import allowed_cpus, check_pinning, pin
 from .cpu_quota import quotas
 from .system_files import control_groups, cpu_list, read_text
 
@@ -27,11 +28,6 @@ _FREEABLE = {1: "total_inactive_file", 2: "inactive_file"}
 _LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
 
 
-def allowed_cpus() -> list[int]:
-    """Return the cores that this process may run on, ascending."""
-    return sorted(os.sched_getaffinity(0))
-
-
 def choose_cpu(text: str | None) -> int | None:
     """Return the core to pin to.
 
@@ -39,13 +35,15 @@ def choose_cpu(text: str | None) -> int | None:
         text: a core number, ``none``, or None for the default, the last allowed core.
 
     Raises:
-        InputError: the text is neither, or the core is not allowed here; lists those that are.
+        InputError: the text is neither, or the core is not allowed here; lists those that are. Or
+            nothing can be pinned here.
     """
+    if text == "none":
+        return None
+    check_pinning()
     allowed = allowed_cpus()
     if text is None:
         return allowed[-1]
-    if text == "none":
-        return None
     if not (text.isascii() and text.isdigit()):
         raise InputError(f"--cpu takes a core number or 'none', not {text!r}")
     if not is_number(text) or int(text) not in allowed:
@@ -64,7 +62,8 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
         root: the folder below which ``proc`` and ``sys`` are.
 
     Raises:
-        InputError: the text is neither, or a core is not allowed here; lists those that are.
+        InputError: the text is neither, or a core is not allowed here; lists those that are. Or
+            nothing can be pinned here.
     """
     if text == "none":
         return ()
@@ -74,6 +73,7 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
         if not are_numbers or len({*parts}) < len(parts):
             raise InputError(f"--cpu takes core numbers, such as 1 or 0,1, or 'none', not {text!r}")
         return tuple(sorted(cpu for part in parts if (cpu := choose_cpu(part)) is not None))
+    check_pinning()
     *others, last = allowed_cpus()
     siblings = root / f"sys/devices/system/cpu/cpu{last}/topology/thread_siblings_list"
     others = [cpu for cpu in others if cpu not in cpu_list(read_text(siblings))]
@@ -152,14 +152,21 @@ def available_memory() -> int:
 
 @contextlib.contextmanager
 def keep_off(*cpus: int | None) -> Iterator[None]:
-    """Move this process to the other allowed cores meanwhile, if there are any."""
-    before = os.sched_getaffinity(0)
-    if before - {*cpus}:
-        os.sched_setaffinity(0, before - {*cpus})
+    """Move this process to the other allowed cores meanwhile, if there are any.
+
+    Without a core to keep off nothing is set at all.
+    """
+    if not any(cpu is not None for cpu in cpus):
+        yield
+        return
+    before = allowed_cpus()
+    others = [cpu for cpu in before if cpu not in cpus]
+    if others:
+        pin(*others)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        pin(*before)
 
 
 def pinned(*cpus: int | None) -> str:

@@ -13,6 +13,7 @@ import pyperf
 
 from scenarios.workload import create_workload
 
+from .affinity import pin
 from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .child import die_with_parent, take_over_stdout
 from .loading import ArmOfSource
@@ -30,11 +31,13 @@ def main() -> None:
     runner.argparser.add_argument("--arm", required=True)
     runner.argparser.add_argument("--process", type=int, required=True)
     args = runner.parse_args()
+    # It would pin to an isolated core by itself, also where no pinning was asked for.
+    runner._cpu_affinity = lambda: None
     plan = Plan.from_json(args.plan)
     (scenario,) = plan.scenarios
     if plan.cpu is not None:
         # Before the workload is built, so that its memory is this core's own.
-        os.sched_setaffinity(0, {plan.cpu})
+        pin(plan.cpu)
     load = os.getloadavg()[0]
 
     workload = create_workload(

@@ -47,6 +47,7 @@ def locks(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def cpus(monkeypatch: pytest.MonkeyPatch) -> None:
     """Let this process run on the cores 1 to 3."""
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {3, 1, 2})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
 
 
 @contextlib.contextmanager
@@ -311,6 +312,7 @@ def test_two_cores_are_chosen_that_do_not_slow_each_other(
 
 def test_of_one_core_that_one_is_chosen(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(os, "sched_getaffinity", lambda _: {5})
+    monkeypatch.setattr(os, "sched_setaffinity", lambda *_: None)
 
     assert choose_cpus(None, tmp_path) == (5,)
 
