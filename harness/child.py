@@ -11,7 +11,20 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TextIO
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
+
+from .traces import reaches_arm
+
+# Nobody sends these to a process for what it does itself, but the kernel where memory is short, a
+# batch system, or a user.
+OUTSIDE = {
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGXCPU,
+}
 
 # Characters of what a worker said last that go into a message.
 _LONGEST = 300
@@ -73,11 +86,16 @@ def run_children(children: Sequence[Child], timeout: float) -> list[str]:
 
 
 def _check(child: Child, returncode: int | None, errors: IO[bytes]) -> None:
-    """Raise WorkerError if a worker ended with another code than 0."""
+    """Raise WorkerError if a worker ended with another code than 0.
+
+    LostWorkerError where that is not the doing of the code that it runs.
+    """
     if returncode:
         errors.seek(0)
         said = errors.read().decode(errors="replace")
-        raise WorkerError(f"{child.what}: the worker {_death(returncode, said)}")
+        is_own = -returncode not in OUTSIDE if returncode < 0 else reaches_arm(said)
+        kind = WorkerError if is_own else LostWorkerError
+        raise kind(f"{child.what}: the worker {_death(returncode, said)}")
 
 
 @contextlib.contextmanager

@@ -23,7 +23,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
@@ -183,6 +183,8 @@ def compare_cell(
         if result.verdict.is_difference:
             again = collect(result.second, result.verdict.kind)
             result.verdict = settle(result.verdict, again)
+    except LostWorkerError:
+        raise
     except WorkerError as error:
         result.failure = str(error)
         result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)

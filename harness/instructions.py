@@ -23,7 +23,7 @@ from pathlib import Path
 
 import psutil
 
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError, LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .child import hash_seed, run_child
@@ -148,6 +148,8 @@ def count_cell(
     began = time.monotonic()
     try:
         result.runs = _side_by_side(duet, result, valgrind, runs)
+    except LostWorkerError:
+        raise
     except WorkerError as error:
         result.failure = str(error)
     result.took = time.monotonic() - began

@@ -10,9 +10,9 @@ from concurrent.futures.process import BrokenProcessPool
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scenarios.errors import WorkerError, described
+from scenarios.errors import LostWorkerError, WorkerError, described
 
-from .child import die_with_parent
+from .child import OUTSIDE, die_with_parent
 
 R = TypeVar("R")
 
@@ -64,7 +64,8 @@ def spread(
     except BrokenProcessPool:
         # Of several processes it may have been another one, at something later.
         where = what if processes == 1 else ""
-        raise WorkerError(f"{where}a process of {task.__name__} was killed or died") from None
+        words = f"{where}a process of {task.__name__} was killed or died"
+        raise _death_of(pool)(words) from None
     except BaseException:
         # Interrupted, or an error: what still runs is of no use, and may take long.
         for process in list((pool._processes or {}).values()):
@@ -110,6 +111,16 @@ def _result(future: concurrent.futures.Future[R], limit: float | None, who: str)
     if not future.done():
         raise WorkerError(f"{who} hung: no result in {limit:g} s")
     return future.result()
+
+
+def _death_of(pool: concurrent.futures.ProcessPoolExecutor) -> type[WorkerError]:
+    """Return what to raise where a process of a pool has died: whether it did so by itself.
+
+    The pool ends the others by SIGTERM, so that this alone says nothing.
+    """
+    codes = {process.exitcode for process in list((pool._processes or {}).values())}
+    outside = {-number for number in OUTSIDE - {signal.SIGTERM}}
+    return LostWorkerError if codes & outside else WorkerError
 
 
 def _end(pool: concurrent.futures.ProcessPoolExecutor) -> None:

@@ -1,6 +1,31 @@
-"""``python -m stepbench``."""
+"""``python -m stepbench``, and what the installed script calls: no traceback, whatever happens."""
 
-from .cli import main
+import sys
+
+
+def main() -> None:
+    """Run the command line and exit with its code: 2 where it cannot even be imported."""
+    if sys.version_info < (3, 11):  # noqa: UP036 - a checkout can be run by any Python.
+        sys.exit(_refused("stepbench needs Python 3.11 or newer"))
+    try:
+        from .cli import main as run_command
+    except KeyboardInterrupt:
+        sys.exit(130)
+    except Exception as error:
+        from .failures import explain
+
+        sys.exit(_refused(explain(error)))
+    run_command()
+
+
+def _refused(words: str) -> int:
+    if sys.stderr is not None:
+        sys.stderr.write(f"stepbench: error: {words}\n")
+    return 2
+
 
 if __name__ == "__main__":
+    from .surroundings import leave_out_working_folder
+
+    leave_out_working_folder()
     main()

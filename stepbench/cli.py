@@ -1,5 +1,11 @@
 """The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
 
+# ruff: noqa: E402 - first of all, what would be imported instead of what is meant.
+from .surroundings import clear_the_way
+
+_CLEARED = clear_the_way()
+
+import contextlib
 import importlib
 import io
 import os
@@ -10,7 +16,14 @@ from types import FrameType
 
 import click
 
-from scenarios.errors import ArmError, InputError, NoBaselineError, WorkerError, unknown
+from scenarios.errors import (
+    ArmError,
+    InputError,
+    LostWorkerError,
+    NoBaselineError,
+    WorkerError,
+    unknown,
+)
 
 from . import __version__
 from .messages import abandon_stdout, say
@@ -76,7 +89,20 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that DESIGN documents for every command."""
-    sys.exit(run(sys.argv[1:]))
+    if _CLEARED:
+        say(_CLEARED)
+    # For the processes that multiprocessing starts, which would look there first.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    code = run(sys.argv[1:])
+    # What is flushed at the end of Python would end with 120, and words of its own.
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+    except (OSError, ValueError) as error:
+        abandon_stdout()
+        code = code or _fail(f"output: {getattr(error, 'strerror', None) or error}")
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
@@ -88,9 +114,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     for number in _SIGNALS:
         if signal.getsignal(number) is not signal.SIG_IGN:  # As under nohup.
             signal.signal(number, _interrupt)
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # Closed by whoever started us.
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal has all signs, nor is the name of every file a text.
@@ -113,7 +137,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         say(error.trace)
         return _fail(str(error), FOUND)
     except WorkerError as error:
-        return _fail(str(error), FOUND)
+        return _fail(str(error), code_of(error))
     except (KeyboardInterrupt, click.Abort):
         say("interrupted")
         return INTERRUPTED
@@ -122,10 +146,35 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         return code if isinstance(code, int) else 0  # The reader has seen enough.
     except SystemExit as error:  # Not ours: of the code that was measured, or of what it called.
         return _fail(f"something called sys.exit({error.code!r}): no result", FOUND)
-    except OSError as error:
-        abandon_stdout()
-        return _fail(f"{error.filename or 'output'}: {error.strerror}")
+    except Exception as error:  # Of the machine, of a package, or a bug: never a finding.
+        from .failures import explain
+
+        if isinstance(error, OSError):
+            abandon_stdout()
+        return _fail(explain(error))
     return code if isinstance(code, int) else 0
+
+
+def code_of(error: WorkerError) -> int:
+    """Return the exit code for a worker that gave no result: whether that says anything."""
+    return USAGE if isinstance(error, LostWorkerError) else FOUND
+
+
+def _open_closed_streams() -> None:
+    """Send to nowhere what was closed by whoever started us.
+
+    The descriptors as well: a file of results that gets the number 1 would be written into.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)  # The lowest number that is free: this one.
+                os.set_inheritable(number, True)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
 
 
 def _fail(message: str, code: int = USAGE) -> int:
