@@ -39,6 +39,10 @@ _OUTCOMES = {
 }
 
 
+# What says nothing about an arm: what an arm raises comes as an error of its worker.
+_OF_THE_MACHINE = (LostWorkerError, OSError, MemoryError)
+
+
 def run_gate(
     config: GateConfig,
     *,
@@ -186,7 +190,7 @@ def broken(
     for alone in arms:
         try:
             play(alone)
-        except LostWorkerError as own:
+        except _OF_THE_MACHINE as own:
             return Step(name, Outcome.INCONCLUSIVE, f"{alone}: {in_words(own)}")
         except (Exception, SystemExit) as own:
             return Step(name, Outcome.FOUND, f"{alone}: {in_words(own)}")
@@ -259,7 +263,7 @@ def timing(
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
-    except LostWorkerError as error:
+    except _OF_THE_MACHINE as error:
         yield Step(name, Outcome.INCONCLUSIVE, in_words(error))
         return
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
@@ -284,7 +288,7 @@ def timing(
         step = f"{name}, {scenario.name}"
         try:
             result = compare_cell(own, scenario, progress)
-        except LostWorkerError as error:  # As above: the machine's doing, and not the arm's.
+        except _OF_THE_MACHINE as error:
             yield Step(step, Outcome.INCONCLUSIVE, in_words(error))
             return
         yield _timed(step, result)

@@ -6,6 +6,7 @@ difference that no clock could.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import math
 import os
@@ -240,9 +241,8 @@ def _total(file: Path) -> int:
 
 def _kill_workers(folder: str) -> None:
     """Kill the processes of ours whose command line names ``folder``."""
-    for child in psutil.Process().children():
-        try:
-            if any(folder in word for word in child.cmdline()):
-                child.kill()
-        except psutil.Error:
-            continue
+    with contextlib.suppress(psutil.Error, OSError):  # Without /proc none can be found.
+        for child in psutil.Process().children():
+            with contextlib.suppress(psutil.Error):
+                if any(folder in word for word in child.cmdline()):
+                    child.kill()

@@ -1,6 +1,7 @@
 """The machine that is measured on: its cores, their locks, and what names it."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -8,7 +9,6 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import filelock
 import psutil
 
 from scenarios.errors import InputError
@@ -25,7 +25,15 @@ _MEMORY_FILES = {
 }
 _FREEABLE = {1: "total_inactive_file", 2: "inactive_file"}
 
-_LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:  # None can be written: who needs one is told.
+        return Path("/tmp")  # noqa: S108
+
+
+_LOCKS = _temporary_folder() / "stepbench-locks"
 
 
 def choose_cpu(text: str | None) -> int | None:
@@ -115,20 +123,39 @@ def lock_file(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _lock(name: str, busy: str) -> Iterator[None]:
     path = _LOCKS / f"{name}.lock"
-    lock = filelock.FileLock(path, mode=0o666, timeout=0)
     try:
         if not _LOCKS.is_dir():
             _LOCKS.mkdir(exist_ok=True)
             _LOCKS.chmod(0o1777)  # For all users of the machine, as its cores are.
-        lock.acquire()
-    except filelock.Timeout:
-        raise InputError(busy) from None
+        file = _open_lock(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be locked: {error.strerror}") from None
-    try:
+        raise _unlockable(path, error) from None
+    # Whatever ends this process ends the lock: it is the open file's.
+    with os.fdopen(file, "rb"):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(busy) from None
+        except OSError as error:
+            raise _unlockable(path, error) from None
         yield
-    finally:
-        lock.release()
+
+
+def _open_lock(path: Path) -> int:
+    """Return the descriptor of a lock file, which may be another user's, or is new."""
+    with contextlib.suppress(FileNotFoundError):
+        # Not to be created: in a folder for all, Linux refuses that for a file of somebody else.
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    with contextlib.suppress(PermissionError):  # Of somebody who was quicker.
+        os.fchmod(file, 0o666)
+    return file
+
+
+def _unlockable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be locked: {error.strerror}; TMPDIR can name another folder for locks"
+    )
 
 
 def available_memory() -> int:
@@ -137,7 +164,10 @@ def available_memory() -> int:
     The smallest of what the machine has available and what the control groups around this process
     leave.
     """
-    available = int(psutil.virtual_memory().available)
+    try:
+        available = int(psutil.virtual_memory().available)
+    except (OSError, psutil.Error):  # Without /proc: what there is at all, since no more is told.
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for version, group in control_groups(Path("/"), "memory"):
         names = _MEMORY_FILES[version]
         limit, used, stat = (read_text(group / name) or "" for name in names)

@@ -35,22 +35,28 @@ def spread(
     Args:
         task: a function of a module.
         arguments: positional arguments of each call.
-        jobs: processes to use; with 1, or for a single call, it is this one.
+        jobs: processes to use; with 1, or for a single call, it is this one. So it is where
+            processes cannot work together, unless there is a limit.
         limit: seconds that the next result may take. With it all calls are made in other processes,
             whose death or hanging is no harm to this one; without it a call may take for ever.
         describe: says in a message what a call with these arguments does.
 
     Raises:
         WorkerError: a process died or hung.
+        LostWorkerError: one was killed from outside, or none can be started.
     """
-    if limit is None and (jobs == 1 or len(arguments) <= 1):
+    if not arguments:
+        return
+    is_alone = limit is None and (jobs == 1 or len(arguments) == 1)
+    lacking = None if is_alone else _lacks()
+    if is_alone or (lacking and limit is None):
         for own in arguments:
             with _unheard():
                 result = task(*own)
             yield result
         return
-    if not arguments:
-        return
+    if lacking:
+        raise LostWorkerError(lacking)
     # Spawned, not forked: this process may have threads, a progress bar's for one.
     context = multiprocessing.get_context("spawn")
     processes = min(jobs, len(arguments))
@@ -81,7 +87,8 @@ def aside(
 ) -> Iterator[Callable[[Sequence[tuple[Any, ...]]], list[R]]]:
     """Have another process call a task, and yield what hands it the calls that matter.
 
-    What takes long to import is imported there, while this process does something else.
+    This one where processes cannot work together. What takes long to import is imported there,
+    while this process does something else.
 
     Args:
         task: a function of a module.
@@ -90,6 +97,13 @@ def aside(
     Raises:
         WorkerError: the process died.
     """
+    if _lacks():
+
+        def call_here(arguments: Sequence[tuple[Any, ...]]) -> list[R]:
+            return [task(*own) for own in arguments]
+
+        yield call_here
+        return
     context = multiprocessing.get_context("spawn")
     with concurrent.futures.ProcessPoolExecutor(1, context, initializer=_begin) as pool:
         pool.submit(task, *first)
@@ -104,6 +118,16 @@ def aside(
         finally:
             for process in list((pool._processes or {}).values()):
                 process.kill()  # Whatever it still imports is of no use.
+
+
+def _lacks() -> str | None:
+    """Return why processes cannot work together here, or None."""
+    try:
+        multiprocessing.get_context("spawn").Lock()
+    except (OSError, ImportError) as error:
+        words = error.strerror if isinstance(error, OSError) else "there are no semaphores"
+        return f"no other process can be started: semaphores need /dev/shm: {words}"
+    return None
 
 
 def _result(future: concurrent.futures.Future[R], limit: float | None, who: str) -> R:

@@ -20,6 +20,7 @@ from scenarios.errors import InputError, NoBaselineError
 from .files import damage, described, read_document, write_atomically
 from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
+from .pyperf_psutil import shun_broken_psutil
 from .pytest_results import TOOL, is_pytest_benchmark, load_suite
 
 FORMAT = 1
@@ -247,6 +248,7 @@ def check_same_machine(results: Results) -> None:
             f"{results.path}: written by {results.metadata[TOOL]}: only a measurement of "
             "`stepbench speedup` can be carried on with"
         )
+    shun_broken_psutil()
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
     for field in _RESUME_FIELDS:
         then, now = results.metadata.get(field), here.get(field)

@@ -44,5 +44,6 @@ def _is_caller(name: str) -> bool:
     file = Path(name)
     if name.startswith("<frozen ") or any(map(file.is_relative_to, _OURS)):
         return True
-    is_installed = "site-packages" in file.parts
-    return "pyperf" in file.parts if is_installed else file.is_relative_to(_LIBRARY)
+    if not {"site-packages", "dist-packages"}.isdisjoint(file.parts):
+        return not {"psutil", "pyperf"}.isdisjoint(file.parts)
+    return file.is_relative_to(_LIBRARY)

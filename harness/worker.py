@@ -18,6 +18,7 @@ from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .child import die_with_parent, take_over_stdout
 from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
+from .pyperf_psutil import shun_broken_psutil
 from .sampling import Sampler, shape_notes
 from .sources import ArmSource
 
@@ -26,6 +27,7 @@ def main() -> None:
     """Measure the job that the command line describes."""
     result = take_over_stdout()
     die_with_parent()
+    shun_broken_psutil()
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
     runner.argparser.add_argument("--arm", required=True)

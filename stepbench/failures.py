@@ -58,11 +58,19 @@ def _of_machine(error: BaseException) -> str | None:
         return _PROCESSES
     if not isinstance(error, OSError) or error.errno is None:
         return None
+    if "usable temporary directory" in str(error):
+        return "no folder for temporary files can be written: TMPDIR can name one"
     if error.errno in _LIMITS:
         return _LIMITS[error.errno]
     if error.filename is not None:
         return f"{os.fsdecode(error.filename)}: {error.strerror}"
-    return f"output: {error.strerror}" if error.errno in _OF_WRITING else None
+    if error.errno in _OF_WRITING:
+        return f"output: {error.strerror}"
+    try:
+        os.getcwd()  # noqa: PTH109
+    except OSError as gone:
+        return f"the working folder is gone ({gone.strerror}): change into one that is there"
+    return None
 
 
 def _of_packages(error: BaseException) -> str | None:
