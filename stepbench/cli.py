@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import io
 import os
+import resource
 import signal
 import sys
 from pathlib import Path
@@ -26,6 +27,7 @@ from scenarios.errors import (
 )
 
 from . import __version__
+from .failures import explain
 from .messages import abandon_stdout, say
 
 # Name -> (module, help line). The help lines stand here so that --help imports no command.
@@ -93,6 +95,9 @@ def main() -> None:
         say(_CLEARED)
     # For the processes that multiprocessing starts, which would look there first.
     os.environ["PYTHONSAFEPATH"] = "1"
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        # NumPy's threads, of which we need none, do not fit; it would interrupt us.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     code = run(sys.argv[1:])
     # What is flushed at the end of Python would end with 120, and words of its own.
     try:
@@ -147,8 +152,6 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     except SystemExit as error:  # Not ours: of the code that was measured, or of what it called.
         return _fail(f"something called sys.exit({error.code!r}): no result", FOUND)
     except Exception as error:  # Of the machine, of a package, or a bug: never a finding.
-        from .failures import explain
-
         if isinstance(error, OSError):
             abandon_stdout()
         return _fail(explain(error))

@@ -1,17 +1,15 @@
 """What to say of an error that no command expects: of the machine, of a package, or our own.
 
-Imports nothing of ours, so that it can speak where that cannot be imported.
+Imports nothing of ours, so that it can speak where that cannot be imported, and little else before
+it is needed, which it seldom is.
 """
 
 import contextlib
 import errno
 import os
-import platform
 import re
 import shlex
 import sys
-import tempfile
-import traceback
 from collections.abc import Iterator
 
 from . import __version__
@@ -37,8 +35,13 @@ _LONGEST = 300
 
 def explain(error: BaseException) -> str:
     """Return one line that says what stands in the way, and what to do about it."""
-    known = _of_machine(error) or _of_packages(error)
-    return known if known is not None else _of_ours(error)
+    known = _of_machine(error)
+    if known is not None:
+        return known
+    try:
+        return _of_packages(error) or _of_ours(error)
+    except (OSError, ImportError, MemoryError) as another:  # There is not even room for that.
+        return _of_machine(another) or _last(error)
 
 
 def no_result(cell: str, error: Exception) -> str:
@@ -84,7 +87,7 @@ def _of_packages(error: BaseException) -> str | None:
         return None
     # As of NumPy, whose own message is an essay and no cause.
     cause = error.__cause__ if isinstance(error.__cause__, ImportError) else error
-    if "allocate memory" in str(cause):
+    if "allocate memory" in str(cause) or "failed to map" in str(cause):
         return _MEMORY
     top = (error.name or "").partition(".")[0]
     place = getattr(sys.modules.get(top), "__file__", None) or error.path or ""
@@ -116,6 +119,8 @@ def _numbers(version: str) -> tuple[int, ...]:
 
 def _of_ours(error: BaseException) -> str:
     """Return what to report, after the traceback was kept where it can be found."""
+    import traceback
+
     trace = "".join(traceback.format_exception(error))
     return (
         f"internal error: {_last(error)}; this is a bug in stepbench: please report it with "
@@ -128,6 +133,9 @@ def _kept(trace: str) -> str:
     if os.environ.get(DEBUG):
         print(trace, file=sys.stderr, end="")
         return "the traceback above"
+    import platform
+    import tempfile
+
     head = (
         f"{shlex.join(sys.argv)}\nstepbench {__version__}, Python {platform.python_version()}, "
         f"{platform.platform()}\n\n"
