@@ -73,8 +73,8 @@ class _LazyGroup(click.Group):
 
 @click.group(
     cls=_LazyGroup,
-    epilog="\b\nExit codes: 0 done; 1 a finding; 2 usage or bad input; 3 inconclusive;\n"
-    "4 nothing to compare with; 130 interrupted, what was finished is kept.",
+    epilog="\b\nExit codes: 0 done; 1 a finding; 2 usage or bad input, or it cannot be run here;\n"
+    "3 inconclusive; 4 nothing to compare with; 130 interrupted, what was finished is kept.",
 )
 @click.version_option(__version__, message="stepbench %(version)s")
 def cli() -> None:
