@@ -6,6 +6,7 @@ import os
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -105,8 +106,8 @@ def _start(child: Child) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
     Its input and its errors are files in memory, and it waits for nobody to fill or to empty them.
     """
     with (
-        os.fdopen(os.memfd_create("input"), "w+b") as text,
-        os.fdopen(os.memfd_create("errors"), "w+b") as errors,
+        _file("input") as text,
+        _file("errors") as errors,
     ):
         text.write(child.text.encode())
         text.seek(0)
@@ -128,6 +129,13 @@ def _start(child: Child) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
                 with contextlib.suppress(ProcessLookupError):
                     os.killpg(process.pid, signal.SIGKILL)
                 process.wait()
+
+
+def _file(name: str) -> IO[bytes]:
+    """Return a file in memory, or without a name where there are none such: not on Linux."""
+    if hasattr(os, "memfd_create"):
+        return os.fdopen(os.memfd_create(name), "w+b")
+    return tempfile.TemporaryFile()
 
 
 def child_environment(hash_seed: int) -> dict[str, str]:

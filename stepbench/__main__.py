@@ -19,7 +19,9 @@ def main() -> None:
 
 
 def _refused(words: str) -> int:
-    if sys.stderr is not None:
+    import contextlib
+
+    with contextlib.suppress(AttributeError, OSError):  # Nobody reads it.
         sys.stderr.write(f"stepbench: error: {words}\n")
     return 2
 

@@ -9,7 +9,7 @@ from .conftest import ONE, SCRIPT, assert_refused, run_script
 
 MISSING = """
 import os
-for name in ("sched_setaffinity", "sched_getaffinity"):
+for name in ("sched_setaffinity", "sched_getaffinity", "memfd_create"):
     delattr(os, name)
 """
 FORBIDDEN = """
