@@ -30,8 +30,9 @@ from power_file import Record, add_line, load_trials
 from power_report import write_report
 from power_trials import DUET, Setting, beside_peers, each_cell, grid, hogged, slowdown
 
+from harness.affinity import allowed_cpus
 from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
-from harness.machine import allowed_cpus, choose_cpus, lock_file
+from harness.machine import choose_cpus, lock_file
 from harness.revision import ROOT
 from scenarios.errors import InputError, NoBaselineError, WorkerError
 from stepbench.interruption import heed_signals

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 import json
 import sys
-import tomllib
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
 from scenarios.errors import InputError, NoBaselineError
+from scenarios.input_files import read_input
 
 from .counting import FIGURES, VERSION_FIGURES, Work
-from .files import read_input, write_atomically
+from .files import parse_toml, write_atomically
 from .statistics import is_finite
 
 PYTHON = f"{sys.version_info.major}.{sys.version_info.minor}"
@@ -83,10 +83,7 @@ def load_budget(path: Path) -> Budget:
 
 def parse_budget(text: str, path: str) -> Budget:
     """Return the budgets of the text of a file. Raises InputError if it is no budget file."""
-    try:
-        values = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{path}: not a TOML file: {error}") from None
+    values = parse_toml(text, path)
     seed = values.pop("seed", None)
     if type(seed) is not int:
         raise InputError(f"{path}: the seed is missing or no whole number")

@@ -12,6 +12,7 @@ from dataclasses import asdict
 
 from stubs.providers import load_provider
 
+from .affinity import pin
 from .calibration import calibrate
 from .child import take_over_stdout
 
@@ -21,7 +22,7 @@ def main() -> None:
     result = take_over_stdout()
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
-        os.sched_setaffinity(0, {job["cpu"]})
+        pin(job["cpu"])
     gc.collect()
     gc.freeze()
     costs = calibrate(load_provider(job["provider"]), lengths=job["lengths"])

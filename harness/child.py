@@ -10,13 +10,27 @@ import signal
 import socket
 import subprocess
 import sys
+import tempfile
 import time
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import IO, Any, TextIO
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
+
+from .traces import reaches_arm
+
+# Nobody sends these to a process for what it does itself, but the kernel where memory is short, a
+# batch system, or a user.
+OUTSIDE = {
+    signal.SIGKILL,
+    signal.SIGTERM,
+    signal.SIGINT,
+    signal.SIGHUP,
+    signal.SIGQUIT,
+    signal.SIGXCPU,
+}
 
 # Characters of what a worker said last that go into a message.
 _LONGEST = 300
@@ -170,8 +184,15 @@ def _cut_all() -> None:
 
 @contextlib.contextmanager
 def _memory_file(name: str, content: bytes = b"") -> Iterator[IO[bytes]]:
-    """Yield a file in memory at its beginning: nobody waits for somebody to fill or to empty it."""
-    with os.fdopen(os.memfd_create(name), "w+b") as file:
+    """Yield a file in memory at its beginning: nobody waits for somebody to fill or to empty it.
+
+    Where there are none such, as on macOS, one without a name.
+    """
+    if hasattr(os, "memfd_create"):
+        made: IO[bytes] = os.fdopen(os.memfd_create(name), "w+b")
+    else:
+        made = tempfile.TemporaryFile()  # noqa: SIM115 - the next line is its block
+    with made as file:
         file.write(content)
         file.seek(0)
         yield file
@@ -212,11 +233,16 @@ def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
 
 
 def _check(worker: _Worker) -> None:
-    """Raise WorkerError if a worker that has ended did so with another code than 0."""
+    """Raise WorkerError if a worker that has ended did so with another code than 0.
+
+    LostWorkerError where that is not the doing of the code that it runs.
+    """
     returncode = worker.kept.process.wait()
     if returncode:
         said = _read(worker.errors)
-        raise WorkerError(f"{worker.child.what}: the worker {_death(returncode, said)}")
+        is_own = -returncode not in OUTSIDE if returncode < 0 else reaches_arm(said)
+        kind = WorkerError if is_own else LostWorkerError
+        raise kind(f"{worker.child.what}: the worker {_death(returncode, said)}")
 
 
 def _read(file: IO[bytes]) -> str:

@@ -12,6 +12,7 @@ from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
 from .counting import FIGURES, Work
+from .files import damage
 from .gate import Outcome, Step
 from .sources import ArmSource
 
@@ -174,8 +175,7 @@ def load_gate(path: Path, document: Mapping[str, Any]) -> GateFile:
 
 def damaged(path: Path, error: Exception) -> InputError:
     """Return what to raise where a document is not what its command writes."""
-    missing = f"no {error}" if isinstance(error, KeyError) else str(error)
-    return InputError(f"{path}: damaged: {missing}")
+    return InputError(f"{path}: damaged: {damage(error)}")
 
 
 def _about(document: Mapping[str, Any]) -> tuple[Mapping[str, str], Mapping[str, Any]]:

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -158,6 +158,8 @@ def compare_cell(
         if result.verdict.is_difference:
             again = collect(result.second, result.verdict.kind)
             result.verdict = settle(result.verdict, again)
+    except LostWorkerError:
+        raise
     except WorkerError as error:
         result.failure = str(error)
         result.verdict = Verdict(Kind.INCONCLUSIVE, result.failure)

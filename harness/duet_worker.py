@@ -18,6 +18,7 @@ from typing import Any
 from scenarios.scenario import from_dict
 from scenarios.workload import Workload, create_workload
 
+from .affinity import pin
 from .arms import SchedulerOutputManager
 from .background import Background
 from .child import take_over_stdout
@@ -31,7 +32,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.
-        os.sched_setaffinity(0, {job["cpu"]})
+        pin(job["cpu"])
     background = Background()
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import fnmatch
-import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import IntEnum
@@ -11,8 +10,9 @@ from pathlib import Path
 from typing import Any
 
 from scenarios.errors import InputError
+from scenarios.input_files import read_input
 
-from .files import read_input
+from .files import parse_toml
 from .statistics import is_finite
 from .verification import MAX_RUNS
 
@@ -110,10 +110,7 @@ def parse_config(text: str, where: str, names: Sequence[str]) -> GateConfig:
 
     Raises InputError if it holds none.
     """
-    try:
-        document: Any = tomllib.loads(text)
-    except (ValueError, RecursionError) as error:
-        raise InputError(f"{where}: not a TOML file: {error}") from None
+    document: Any = parse_toml(text, where)
     for name in names:
         document = document.get(name) if isinstance(document, dict) else None
     if not isinstance(document, dict):

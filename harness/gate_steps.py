@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, NoBaselineError, WorkerError
+from scenarios.errors import InputError, LostWorkerError, NoBaselineError, WorkerError
 
 from .arms import FLOOR, REFERENCE, check_arms
 from .counting import Work, count_cells
@@ -37,6 +37,10 @@ _OUTCOMES = {
     Kind.FASTER: Outcome.PASSED,
     Kind.NO_DIFFERENCE: Outcome.PASSED,
 }
+
+
+# What says nothing about an arm: what an arm raises comes as an error of its worker.
+_OF_THE_MACHINE = (LostWorkerError, OSError, MemoryError)
 
 
 def run_gate(
@@ -186,6 +190,8 @@ def broken(
     for alone in arms:
         try:
             play(alone)
+        except _OF_THE_MACHINE as own:
+            return Step(name, Outcome.INCONCLUSIVE, f"{alone}: {in_words(own)}")
         except (Exception, SystemExit) as own:
             return Step(name, Outcome.FOUND, f"{alone}: {in_words(own)}")
     words = f"{in_words(error)}; but each arm by itself passes"
@@ -257,6 +263,9 @@ def timing(
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
+    except _OF_THE_MACHINE as error:
+        yield Step(name, Outcome.INCONCLUSIVE, in_words(error))
+        return
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         yield _broken_by_either(name, base, error, limit)
         return
@@ -276,8 +285,13 @@ def timing(
     )
     for scenario in scenarios:
         own = replace(duet, threshold=config.threshold_of(scenario.name, arm))
-        result = compare_cell(own, scenario, progress)
-        yield _timed(f"{name}, {scenario.name}", result)
+        step = f"{name}, {scenario.name}"
+        try:
+            result = compare_cell(own, scenario, progress)
+        except _OF_THE_MACHINE as error:
+            yield Step(step, Outcome.INCONCLUSIVE, in_words(error))
+            return
+        yield _timed(step, result)
 
 
 def _broken_by_either(

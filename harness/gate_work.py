@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from scenarios.errors import InputError, NoBaselineError
+from scenarios.input_files import read_input
 
 from .arms import FLOOR
 from .budget import (
@@ -115,7 +116,7 @@ def _base_of(path: Path, base: str) -> Budget | None:
     """
     relative = path.resolve().relative_to(ROOT)
     text = git("show", f"{base}:./{relative}", strip=False)
-    if text == path.read_text(encoding="utf-8"):
+    if text == read_input(path):
         return None
     try:
         return parse_budget(text or "", f"{base}:{relative}")

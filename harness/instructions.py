@@ -20,7 +20,7 @@ import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError, LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .child import Child, hash_seed, run, run_children
@@ -143,6 +143,8 @@ def count_cell(
     began = time.monotonic()
     try:
         result.runs = _side_by_side(duet, result, valgrind, runs)
+    except LostWorkerError:
+        raise
     except WorkerError as error:
         result.failure = str(error)
     result.took = time.monotonic() - began

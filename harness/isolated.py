@@ -12,7 +12,6 @@ from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode
 
 from .child import hash_seed, run_child
-from .machine import allowed_cpus
 from .plan import Job, Plan
 from .sources import ArmSource
 
@@ -113,7 +112,7 @@ def run_worker(
 
 def worker_command(plan: Plan, job: Job) -> list[str]:
     """Return the command line of a worker process."""
-    command = [
+    return [
         sys.executable,
         "-P",  # The working folder must not shadow our packages, or be shadowed by them.
         "-m",
@@ -127,7 +126,3 @@ def worker_command(plan: Plan, job: Job) -> list[str]:
         f"--arm={job.arm}",
         f"--process={job.process}",
     ]
-    # pyperf would pin to an isolated core by itself, also where no pinning was asked for.
-    cpus = allowed_cpus() if plan.cpu is None else [plan.cpu]
-    command.append(f"--affinity={','.join(map(str, cpus))}")
-    return command

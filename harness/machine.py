@@ -1,6 +1,7 @@
 """The machine that is measured on: its cores, their locks, and what names it."""
 
 import contextlib
+import fcntl
 import hashlib
 import os
 import platform
@@ -8,12 +9,12 @@ import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
-import filelock
 import psutil
 
 from scenarios.errors import InputError
 from scenarios.scenario import is_number
 
+from .affinity import allowed_cpus, check_pinning, pin
 from .cpu_quota import quotas
 from .system_files import control_groups, cpu_list, read_text
 
@@ -24,12 +25,15 @@ _MEMORY_FILES = {
 }
 _FREEABLE = {1: "total_inactive_file", 2: "inactive_file"}
 
-_LOCKS = Path(tempfile.gettempdir()) / "stepbench-locks"
+
+def _temporary_folder() -> Path:
+    try:
+        return Path(tempfile.gettempdir())
+    except OSError:  # None can be written: who needs one is told.
+        return Path("/tmp")  # noqa: S108
 
 
-def allowed_cpus() -> list[int]:
-    """Return the cores that this process may run on, ascending."""
-    return sorted(os.sched_getaffinity(0))
+_LOCKS = _temporary_folder() / "stepbench-locks"
 
 
 def choose_cpu(text: str | None) -> int | None:
@@ -39,13 +43,15 @@ def choose_cpu(text: str | None) -> int | None:
         text: a core number, ``none``, or None for the default, the last allowed core.
 
     Raises:
-        InputError: the text is neither, or the core is not allowed here; lists those that are.
+        InputError: the text is neither, or the core is not allowed here; lists those that are. Or
+            nothing can be pinned here.
     """
+    if text == "none":
+        return None
+    check_pinning()
     allowed = allowed_cpus()
     if text is None:
         return allowed[-1]
-    if text == "none":
-        return None
     if not (text.isascii() and text.isdigit()):
         raise InputError(f"--cpu takes a core number or 'none', not {text!r}")
     if not is_number(text) or int(text) not in allowed:
@@ -64,7 +70,8 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
         root: the folder below which ``proc`` and ``sys`` are.
 
     Raises:
-        InputError: the text is neither, or a core is not allowed here; lists those that are.
+        InputError: the text is neither, or a core is not allowed here; lists those that are. Or
+            nothing can be pinned here.
     """
     if text == "none":
         return ()
@@ -74,6 +81,7 @@ def choose_cpus(text: str | None, root: Path = Path("/")) -> tuple[int, ...]:
         if not are_numbers or len({*parts}) < len(parts):
             raise InputError(f"--cpu takes core numbers, such as 1 or 0,1, or 'none', not {text!r}")
         return tuple(sorted(cpu for part in parts if (cpu := choose_cpu(part)) is not None))
+    check_pinning()
     *others, last = allowed_cpus()
     siblings = root / f"sys/devices/system/cpu/cpu{last}/topology/thread_siblings_list"
     others = [cpu for cpu in others if cpu not in cpu_list(read_text(siblings))]
@@ -115,20 +123,39 @@ def lock_file(path: Path) -> Iterator[None]:
 @contextlib.contextmanager
 def _lock(name: str, busy: str) -> Iterator[None]:
     path = _LOCKS / f"{name}.lock"
-    lock = filelock.FileLock(path, mode=0o666, timeout=0)
     try:
         if not _LOCKS.is_dir():
             _LOCKS.mkdir(exist_ok=True)
             _LOCKS.chmod(0o1777)  # For all users of the machine, as its cores are.
-        lock.acquire()
-    except filelock.Timeout:
-        raise InputError(busy) from None
+        file = _open_lock(path)
     except OSError as error:
-        raise InputError(f"{path}: cannot be locked: {error.strerror}") from None
-    try:
+        raise _unlockable(path, error) from None
+    # Whatever ends this process ends the lock: it is the open file's.
+    with os.fdopen(file, "rb"):
+        try:
+            fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+        except BlockingIOError:
+            raise InputError(busy) from None
+        except OSError as error:
+            raise _unlockable(path, error) from None
         yield
-    finally:
-        lock.release()
+
+
+def _open_lock(path: Path) -> int:
+    """Return the descriptor of a lock file, which may be another user's, or is new."""
+    with contextlib.suppress(FileNotFoundError):
+        # Not to be created: in a folder for all, Linux refuses that for a file of somebody else.
+        return os.open(path, os.O_RDONLY | os.O_NOFOLLOW)
+    file = os.open(path, os.O_RDONLY | os.O_CREAT | os.O_NOFOLLOW, 0o666)
+    with contextlib.suppress(PermissionError):  # Of somebody who was quicker.
+        os.fchmod(file, 0o666)
+    return file
+
+
+def _unlockable(path: Path, error: OSError) -> InputError:
+    return InputError(
+        f"{path}: cannot be locked: {error.strerror}; TMPDIR can name another folder for locks"
+    )
 
 
 def available_memory() -> int:
@@ -137,7 +164,10 @@ def available_memory() -> int:
     The smallest of what the machine has available and what the control groups around this process
     leave.
     """
-    available = int(psutil.virtual_memory().available)
+    try:
+        available = int(psutil.virtual_memory().available)
+    except (OSError, psutil.Error):  # Without /proc: what there is at all, since no more is told.
+        available = os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
     for version, group in control_groups(Path("/"), "memory"):
         names = _MEMORY_FILES[version]
         limit, used, stat = (read_text(group / name) or "" for name in names)
@@ -152,14 +182,21 @@ def available_memory() -> int:
 
 @contextlib.contextmanager
 def keep_off(*cpus: int | None) -> Iterator[None]:
-    """Move this process to the other allowed cores meanwhile, if there are any."""
-    before = os.sched_getaffinity(0)
-    if before - {*cpus}:
-        os.sched_setaffinity(0, before - {*cpus})
+    """Move this process to the other allowed cores meanwhile, if there are any.
+
+    Without a core to keep off nothing is set at all.
+    """
+    if not any(cpu is not None for cpu in cpus):
+        yield
+        return
+    before = allowed_cpus()
+    others = [cpu for cpu in before if cpu not in cpus]
+    if others:
+        pin(*others)
     try:
         yield
     finally:
-        os.sched_setaffinity(0, before)
+        pin(*before)
 
 
 def pinned(*cpus: int | None) -> str:

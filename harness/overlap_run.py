@@ -12,7 +12,7 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
 from typing import Any, Literal
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -120,6 +120,8 @@ def run_cell(
     for process in range(plan.processes):
         try:
             run.processes.append(_run_process(plan, scenario, process))
+        except LostWorkerError:
+            raise
         except WorkerError as error:
             run.failure = str(error)
             return run

@@ -20,6 +20,7 @@ from scenarios.errors import described
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from scenarios.workload import create_workload
 
+from .affinity import pin
 from .background import Background
 from .child import take_over_stdout
 from .devices import Device, SimulatedDevice
@@ -38,7 +39,7 @@ def main() -> None:
     job = json.load(sys.stdin)
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.
-        os.sched_setaffinity(0, {job["cpu"]})
+        pin(job["cpu"])
     json.dump(measure(job), result)
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.

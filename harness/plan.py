@@ -11,6 +11,8 @@ from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from stubs.providers import DEFAULT_PROVIDER, PROVIDERS
 
+from .files import damage
+
 
 @dataclass(frozen=True)
 class Protocol:
@@ -126,7 +128,7 @@ class Plan:
             plan = Plan(**values)
             _check_types(plan)
         except (ValueError, KeyError, TypeError, RecursionError) as error:
-            raise InputError(f"not a plan of this version: {error}") from None
+            raise InputError(f"not a plan of this version: {damage(error)}") from None
         return plan
 
 

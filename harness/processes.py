@@ -12,9 +12,9 @@ from multiprocessing.connection import Connection, wait
 from pathlib import Path
 from typing import Any, TypeVar
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, WorkerError
 
-from .child import child_environment, started
+from .child import OUTSIDE, child_environment, started
 
 R = TypeVar("R")
 
@@ -47,6 +47,7 @@ def spread(
 
     Raises:
         WorkerError: a process died or hung.
+        LostWorkerError: one was killed from outside.
     """
     if limit is None and (jobs == 1 or len(arguments) <= 1):
         for own in arguments:
@@ -147,11 +148,13 @@ class _Helper:
 
         Raises:
             WorkerError: it is dead.
+            LostWorkerError: it was killed from outside.
         """
         try:
             succeeded, found = self.channel.recv()
         except (EOFError, OSError):
-            raise WorkerError(f"{who} was killed or died") from None
+            kind = LostWorkerError if -self.process.wait() in OUTSIDE else WorkerError
+            raise kind(f"{who} was killed or died") from None
 
         def give() -> Any:  # noqa: ANN401
             if not succeeded:

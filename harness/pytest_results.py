@@ -14,6 +14,7 @@ import pyperf
 
 from scenarios.errors import InputError
 
+from .files import damage
 from .fingerprint import DIGEST
 
 # Where a test's ``extra_info`` has the notes, which are the metadata of a run.
@@ -58,7 +59,7 @@ def load_suite(path: Path, document: Mapping[str, Any]) -> pyperf.BenchmarkSuite
     except InputError as error:
         raise InputError(f"{path}: {error}") from None
     except (AttributeError, KeyError, TypeError, ValueError) as error:
-        raise InputError(f"{path}: damaged: {error}") from None
+        raise InputError(f"{path}: damaged: {damage(error)}") from None
 
 
 def _check_one_place(runs: Sequence[pyperf.Run]) -> None:

@@ -17,9 +17,10 @@ import pyperf
 
 from scenarios.errors import InputError, NoBaselineError
 
-from .files import read_document, write_atomically
+from .files import damage, described, read_document, write_atomically
 from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
+from .pyperf_psutil import shun_broken_psutil
 from .pytest_results import TOOL, is_pytest_benchmark, load_suite
 
 FORMAT = 1
@@ -112,7 +113,7 @@ def parse(path: Path, text: str, document: Any) -> Results:  # noqa: ANN401
     if is_pytest_benchmark(document):
         suite = load_suite(path, document)
     else:
-        suite = _pyperf_suite(path, text)
+        suite = _pyperf_suite(path, text, document)
     metadata = suite.get_metadata()
     version = metadata.get("stepbench_format")
     if version is None:
@@ -129,18 +130,19 @@ def parse(path: Path, text: str, document: Any) -> Results:  # noqa: ANN401
         complete &= len(runs) == sum(bench.get_nrun() for bench in suite)
         suite.get_dates()
     except (InputError, KeyError, TypeError, ValueError, OverflowError) as error:
-        raise InputError(f"{path}: damaged: {error}") from None
+        raise InputError(f"{path}: damaged: {damage(error)}") from None
     if not complete or not runs:
         raise InputError(f"{path}: damaged: its runs are not those of its plan")
     return results
 
 
-def _pyperf_suite(path: Path, text: str) -> pyperf.BenchmarkSuite:
+def _pyperf_suite(path: Path, text: str, document: object) -> pyperf.BenchmarkSuite:
     try:
         suite = pyperf.BenchmarkSuite.loads(text)
         suite.get_metadata()
-    except Exception as error:  # pyperf checks little: a foreign document can fail anyhow.
-        raise InputError(f"{path}: not a pyperf results file: {error}") from None
+    except Exception:  # pyperf checks little: a foreign document can fail anyhow.
+        words = f"expected a results file of stepbench, found {described(document)}"
+        raise InputError(f"{path}: {words}") from None
     return suite
 
 
@@ -246,6 +248,7 @@ def check_same_machine(results: Results) -> None:
             f"{results.path}: written by {results.metadata[TOOL]}: only a measurement of "
             "`stepbench speedup` can be carried on with"
         )
+    shun_broken_psutil()
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
     for field in _RESUME_FIELDS:
         then, now = results.metadata.get(field), here.get(field)

@@ -12,9 +12,9 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from scenarios.errors import InputError, NoBaselineError, unknown
+from scenarios.input_files import read_input
 
 from .arms import ARMS
-from .files import read_input
 from .linking import SURFACE, belongs_to_engine, find_imports
 from .revision import ROOT, git
 

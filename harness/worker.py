@@ -13,11 +13,13 @@ import pyperf
 
 from scenarios.workload import create_workload
 
+from .affinity import pin
 from .arms import SchedulerOutputManager, create_arm, is_foreign
 from .background import Background
 from .child import take_over_stdout
 from .loading import ArmOfSource
 from .plan import Plan, benchmark_name, worker_seed
+from .pyperf_psutil import shun_broken_psutil
 from .sampling import Sampler, shape_notes
 from .sources import ArmSource
 
@@ -25,16 +27,19 @@ from .sources import ArmSource
 def main() -> None:
     """Measure the job that the command line describes."""
     result = take_over_stdout()
+    shun_broken_psutil()
     runner = pyperf.Runner()
     runner.argparser.add_argument("--plan", required=True)
     runner.argparser.add_argument("--arm", required=True)
     runner.argparser.add_argument("--process", type=int, required=True)
     args = runner.parse_args()
+    # It would pin to an isolated core by itself, also where no pinning was asked for.
+    runner._cpu_affinity = lambda: None
     plan = Plan.from_json(args.plan)
     (scenario,) = plan.scenarios
     if plan.cpu is not None:
         # Before the workload is built, so that its memory is this core's own.
-        os.sched_setaffinity(0, {plan.cpu})
+        pin(plan.cpu)
     load = os.getloadavg()[0]
     background = Background()
 

@@ -13,7 +13,11 @@ class NoBaselineError(Exception):
 
 
 class WorkerError(Exception):
-    """A worker process died, hung or returned nonsense: exit code 1. The message says which."""
+    """The code in a worker process died, hung or returned nonsense: a finding, exit code 1."""
+
+
+class LostWorkerError(WorkerError):
+    """A worker was killed from outside, or could not start: it says nothing, exit code 2."""
 
 
 class ArmError(WorkerError):

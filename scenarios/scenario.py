@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -154,7 +155,8 @@ class TraceReplay(Scenario):
     def settings(self) -> list[str]:
         """Return the trace, the batch size, and the settings that differ from the defaults."""
         # The name goes into file formats that have no place for control characters.
-        stem = "".join(c if c.isprintable() else "?" for c in Path(self.path).stem)
+        name = re.sub(r"\.gz$", "", Path(self.path).name, flags=re.IGNORECASE)
+        stem = "".join(c if c.isprintable() else "?" for c in Path(name).stem)
         budget = [] if self.max_num_tokens == 8192 else [f"budget={self.max_num_tokens}"]
         return [f"trace={stem}", f"batch={self.max_batch}", *budget, *super().settings()]
 
@@ -175,7 +177,10 @@ def from_dict(values: Mapping[str, Any]) -> SteadyDecode | TraceReplay:
         fields["layer_groups"] = tuple(LayerGroup(**group) for group in fields["layer_groups"])
         return kind(**fields)
     except (KeyError, TypeError) as error:
-        raise InputError(f"not a scenario of this version: {error}") from None
+        # What Python says of arguments speaks of its own functions.
+        is_check = isinstance(error, TypeError) and " must be " in str(error)
+        words = error if is_check else "its fields are not those of a scenario"
+        raise InputError(f"not a scenario of this version: {words}") from None
 
 
 def parse_layer_group(text: str) -> LayerGroup:

@@ -3,6 +3,7 @@
 import random
 from array import array
 from collections import deque
+from collections.abc import Sequence
 from typing import Protocol
 
 from connector.interfaces import LlmRequestState
@@ -119,7 +120,7 @@ class TraceReplayWorkload:
         seed: str,
         provider: str = DEFAULT_PROVIDER,
     ) -> None:
-        rows = read_trace(scenario.path)
+        rows = read_trace(scenario.path).rows
         self._provider = load_provider(provider)
         self._scenario = scenario
         self._rng = random.Random(f"tokens {seed}")
@@ -206,7 +207,7 @@ def peak_bytes(scenario: SteadyDecode | TraceReplay, iterations: int) -> int:
         requests, tokens = scenario.requests, scenario.requests * (scenario.tokens + growth)
         kept = 0
     else:
-        rows = read_trace(scenario.path)
+        rows = read_trace(scenario.path).rows
         requests, tokens = scenario.max_batch, sum(_longest(scenario, rows))
         # An arm forgets no request: what left the batch is still in its lists. The budget bounds
         # how much can join.
@@ -243,7 +244,7 @@ def check_feasible(
             f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available"
         )
     if isinstance(scenario, TraceReplay):
-        fast_forward(scenario, read_trace(scenario.path), iterations, seed)
+        fast_forward(scenario, read_trace(scenario.path).rows, iterations, seed)
 
 
 def _create_manager(
@@ -297,7 +298,7 @@ def _random_tokens(count: int, rng: random.Random) -> "array[int]":
     return array("i", array("H", rng.randbytes(2 * count)))
 
 
-def _longest(scenario: TraceReplay, rows: list[TraceRow]) -> list[int]:
+def _longest(scenario: TraceReplay, rows: Sequence[TraceRow]) -> list[int]:
     """Return the lengths that the longest requests which fit one batch reach, with look-ahead."""
     ahead = 3 * (1 + scenario.draft_tokens) + scenario.tokens_per_block
     lengths = sorted((row.prompt + row.output + ahead for row in rows), reverse=True)

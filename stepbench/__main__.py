@@ -1,17 +1,35 @@
-"""``python -m stepbench``, and what the installed script calls."""
+"""``python -m stepbench``, and what the installed script calls: no traceback, whatever happens."""
 
 import signal
+import sys
 
 
 def main() -> None:
-    """Run the command line and exit with its code."""
+    """Run the command line and exit with its code: 2 where it cannot even be imported."""
     # Until that heeds signals, Ctrl-C ends this process as it does others: without a traceback.
     if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
         signal.signal(signal.SIGINT, signal.SIG_DFL)
-    from .cli import main as run_command
+    if sys.version_info < (3, 11):  # noqa: UP036 - a checkout can be run by any Python.
+        sys.exit(_refused("stepbench needs Python 3.11 or newer"))
+    try:
+        from .cli import main as run_command
+    except Exception as error:
+        from .failures import explain
 
+        sys.exit(_refused(explain(error)))
     run_command()
 
 
+def _refused(words: str) -> int:
+    import contextlib
+
+    with contextlib.suppress(AttributeError, OSError):  # Nobody reads it.
+        sys.stderr.write(f"stepbench: error: {words}\n")
+    return 2
+
+
 if __name__ == "__main__":
+    from .surroundings import leave_out_working_folder
+
+    leave_out_working_folder()
     main()

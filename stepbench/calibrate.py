@@ -22,7 +22,7 @@ from scenarios.errors import InputError, WorkerError
 from scenarios.selection import split
 from stubs.providers import PROVIDERS, absent
 
-from .cli import FOUND
+from .cli import code_of
 from .messages import say
 from .metadata import run_metadata
 from .options import check_provider, chosen_format, cpu_option, format_options, unused_file
@@ -90,7 +90,7 @@ def command(
         files = [] if no_table else [_speedup(name, core, quiet=quiet) for name in names]
     except WorkerError as error:
         say(str(error))
-        return FOUND
+        return code_of(error)
 
     # pandas, which the reports import, takes a quarter of a second.
     from reports.calibration import write_calibration

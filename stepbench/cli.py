@@ -1,16 +1,31 @@
 """The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
 
+# ruff: noqa: E402 - first of all, what would be imported instead of what is meant.
+from .surroundings import clear_the_way
+
+_CLEARED = clear_the_way()
+
+import contextlib
 import importlib
 import io
 import os
+import resource
 import sys
 from pathlib import Path
 
 import click
 
-from scenarios.errors import ArmError, InputError, NoBaselineError, WorkerError, unknown
+from scenarios.errors import (
+    ArmError,
+    InputError,
+    LostWorkerError,
+    NoBaselineError,
+    WorkerError,
+    unknown,
+)
 
 from . import __version__
+from .failures import explain
 from .interruption import heed_none, heed_signals, ignore_signals, nothing_but_interrupted
 from .messages import abandon_stdout, say
 
@@ -54,8 +69,8 @@ class _LazyGroup(click.Group):
 
 @click.group(
     cls=_LazyGroup,
-    epilog="\b\nExit codes: 0 done; 1 a finding; 2 usage or bad input; 3 inconclusive;\n"
-    "4 nothing to compare with; 130 interrupted, what was finished is kept.",
+    epilog="\b\nExit codes: 0 done; 1 a finding; 2 usage or bad input, or it cannot be run here;\n"
+    "3 inconclusive; 4 nothing to compare with; 130 interrupted, what was finished is kept.",
 )
 @click.version_option(__version__, message="stepbench %(version)s")
 def cli() -> None:
@@ -72,6 +87,13 @@ def cli() -> None:
 
 def main() -> None:
     """Run the command line and exit with the code that DESIGN documents for every command."""
+    if _CLEARED:
+        say(_CLEARED)
+    # For the processes that Python's own modules start, which would look there first.
+    os.environ["PYTHONSAFEPATH"] = "1"
+    if resource.getrlimit(resource.RLIMIT_AS)[0] != resource.RLIM_INFINITY:
+        # NumPy's threads, of which we need none, do not fit; it would interrupt us.
+        os.environ.setdefault("OPENBLAS_NUM_THREADS", "1")
     try:
         code = run(sys.argv[1:])
         heed_none()
@@ -81,6 +103,14 @@ def main() -> None:
     # Python would still kill itself for an interruption that came through ``exec``, as of a named
     # tuple's or a dataclass's code; it forgets that with the next one.
     exec("")  # noqa: S102
+    # What is flushed at the end of Python would end with 120, and words of its own.
+    try:
+        sys.stdout.flush()
+    except BrokenPipeError:
+        abandon_stdout()
+    except (OSError, ValueError) as error:
+        abandon_stdout()
+        code = code or _fail(f"output: {getattr(error, 'strerror', None) or error}")
     sys.exit(code)
 
 
@@ -91,9 +121,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
     """
     # Asked to stop, clean up as for Ctrl-C: kill the worker, keep what was finished.
     heed_signals()
-    for name in ("stdout", "stderr"):
-        if getattr(sys, name) is None:  # Closed by whoever started us.
-            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
+    _open_closed_streams()
     for stream in (sys.stdout, sys.stderr):
         if isinstance(stream, io.TextIOWrapper):
             # Not every terminal has all signs, nor is the name of every file a text.
@@ -119,7 +147,7 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         say(error.trace)
         return _fail(str(error), FOUND)
     except WorkerError as error:
-        return _fail(str(error), FOUND)
+        return _fail(str(error), code_of(error))
     except (KeyboardInterrupt, click.Abort):
         say("interrupted")
         return INTERRUPTED
@@ -128,10 +156,33 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         return code if isinstance(code, int) else 0  # The reader has seen enough.
     except SystemExit as error:  # Not ours: of the code that was measured, or of what it called.
         return _fail(f"something called sys.exit({error.code!r}): no result", FOUND)
-    except OSError as error:
-        abandon_stdout()
-        return _fail(f"{error.filename or 'output'}: {error.strerror}")
+    except Exception as error:  # Of the machine, of a package, or a bug: never a finding.
+        if isinstance(error, OSError):
+            abandon_stdout()
+        return _fail(explain(error))
     return code if isinstance(code, int) else 0
+
+
+def code_of(error: WorkerError) -> int:
+    """Return the exit code for a worker that gave no result: whether that says anything."""
+    return USAGE if isinstance(error, LostWorkerError) else FOUND
+
+
+def _open_closed_streams() -> None:
+    """Send to nowhere what was closed by whoever started us.
+
+    The descriptors as well: a file of results that gets the number 1 would be written into.
+    """
+    for number in range(3):
+        try:
+            os.fstat(number)
+        except OSError:
+            with contextlib.suppress(OSError):
+                os.open(os.devnull, os.O_RDWR)  # The lowest number that is free: this one.
+                os.set_inheritable(number, True)
+    for name in ("stdout", "stderr"):
+        if getattr(sys, name) is None:
+            setattr(sys, name, Path(os.devnull).open("w"))  # noqa: SIM115
 
 
 def _fail(message: str, code: int = USAGE) -> int:

@@ -24,9 +24,10 @@ from harness.results import check_writable
 from harness.sources import find_source
 from harness.verdict import overall
 from harness.verification import Contest, play_briefly
-from scenarios.errors import InputError
+from scenarios.errors import InputError, LostWorkerError
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
+from .failures import no_result
 from .foreign import find_sources, origins, runnable
 from .messages import keep, say, unread_is_fine
 from .metadata import described_run
@@ -201,9 +202,9 @@ def _measure(
             for scenario in duet.scenarios:
                 try:
                     result = compare_cell(duet, scenario, progress.describe)
-                except OSError as error:
+                except (OSError, LostWorkerError) as error:
                     # Out of processes or open files, for instance: what is finished still counts.
-                    say(f"cell {scenario.name}: no worker can be started: {error.strerror}")
+                    say(no_result(scenario.name, error))
                     return USAGE, is_kept
                 # First the file: what is said to be kept has to be in it.
                 finished = [*results, result]
@@ -239,6 +240,9 @@ def _count(
                 progress.describe(scenario.name)
                 results.append(count_cell(duet, scenario, valgrind))
                 progress.add(1)
+    except (OSError, LostWorkerError) as error:
+        say(no_result(duet.scenarios[len(results)].name, error))
+        code = USAGE
     except KeyboardInterrupt:
         say(f"interrupted; {len(results)} of {len(duet.scenarios)} cells are finished")
         code = INTERRUPTED

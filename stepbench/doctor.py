@@ -7,12 +7,15 @@ from typing import TYPE_CHECKING
 
 import click
 
+from harness.affinity import allowed_cpus, can_pin
 from harness.clock import measure_clock
 from harness.doctor import look
-from harness.machine import allowed_cpus, choose_cpus, keep_off, lock_cpu
-from harness.noise_floor import SECONDS, noise_of, run_against_itself
+from harness.machine import choose_cpus, keep_off, lock_cpu
+from harness.noise_floor import CELL, SECONDS, noise_of, run_against_itself
+from scenarios.errors import LostWorkerError
 
-from .cli import FOUND, INCONCLUSIVE, INTERRUPTED
+from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
+from .failures import no_result
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import chosen_format, cpus_option, format_options, provider_option
@@ -51,6 +54,8 @@ def command(
       stepbench doctor --cpu 1 --no-run --json
     """
     chosen = chosen_format(style, as_json)
+    if no_run and cpu is None and not can_pin():
+        cpu = "none"  # Who only looks needs no core.
     cores = choose_cpus(cpu)
     # Before this process keeps off the cores that are measured on.
     findings = look(cores, allowed_cpus(), measure_clock())
@@ -81,6 +86,9 @@ def _run(cores: tuple[int, ...], provider: str, results: list[CellResult], *, qu
                 if result.failure is not None:
                     say(result.failure)
                     return FOUND
+    except (LostWorkerError, OSError) as error:
+        say(no_result(CELL.name, error))
+        return USAGE
     except KeyboardInterrupt:
         say("interrupted; what was found follows")
         return INTERRUPTED

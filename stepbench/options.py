@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from harness.machine import allowed_cpus
+from harness.affinity import allowed_cpus
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay, parse_layer_group
 from scenarios.selection import Source, select, split
+from scenarios.traces import read_trace
 from stubs.providers import AUTO, PROVIDERS, ProviderError, load_provider
 
 from .messages import say
@@ -45,7 +46,7 @@ _SELECTION = (
     click.option(
         "--tokens", metavar="LIST", help="With --requests: tokens per request of the grid."
     ),
-    click.option("--trace", metavar="FILE", help="Replay a trace: Azure .csv or Mooncake .jsonl."),
+    click.option("--trace", metavar="FILE", help="Replay a trace: Azure, BurstGPT or Mooncake."),
     click.option("--max-batch", type=int, help="Requests in the batch of a trace.  [default: 64]"),
     click.option(
         "--max-num-tokens", type=int, help="Token budget of an iteration.  [default: 8192]"
@@ -97,7 +98,18 @@ def selected_scenarios(options: Mapping[str, Any]) -> tuple[SteadyDecode | Trace
     scenarios, left_out = select(source, settings)
     if left_out:
         say(f"left out {', '.join(left_out)}: layer groups and page backends are V2's")
+    if source.trace is not None:
+        _say_what_failed(scenarios)
     return tuple(scenarios)
+
+
+def _say_what_failed(scenarios: Sequence[SteadyDecode | TraceReplay]) -> None:
+    """Say how many requests of a trace are not replayed."""
+    for path in {scenario.path for scenario in scenarios if isinstance(scenario, TraceReplay)}:
+        count = read_trace(path).without_output
+        if count:
+            words = "request without output was" if count == 1 else "requests without output were"
+            say(f"{path}: {count:,} {words} left out")
 
 
 def format_options(formats: Sequence[str] = FORMATS) -> Callable[[F], F]:

@@ -22,9 +22,11 @@ from harness.processes import FOREIGN_LIMIT
 from harness.results import check_writable
 from harness.sources import find_source
 from harness.verification import verify_briefly
+from scenarios.errors import LostWorkerError
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, USAGE
+from .failures import no_result
 from .foreign import find_sources, make_factories, origins, runnable
 from .forward import GPU, MODEL, check_cuda, forward_time, seconds
 from .messages import keep, say, unread_is_fine
@@ -234,6 +236,9 @@ def _measure(
                 runs.append(run)
                 if not is_kept:
                     break
+    except (OSError, LostWorkerError) as error:
+        say(no_result(plan.scenarios[len(runs)].name, error))
+        return USAGE, is_kept
     except KeyboardInterrupt:
         finished = f"{len(runs)} of {len(plan.scenarios)} cells are finished"
         say(f"interrupted; {finished}{f' and kept in {file}' if runs else ''}")

@@ -21,7 +21,7 @@ from harness.verification import verify_briefly
 from reports.equivalence import partial
 from scenarios.workload import check_feasible
 
-from .cli import FOUND, INTERRUPTED
+from .cli import FOUND, INTERRUPTED, code_of
 from .foreign import check_unchanged, find_sources, make_factories, origins, runnable
 from .messages import program, say, unread_is_fine
 from .metadata import run_metadata
@@ -251,7 +251,8 @@ def _measure(
         return INTERRUPTED, kept
     if not kept:
         say("no process finished, so there is nothing to keep")
-    return FOUND if failures else 0, kept
+    # A finding about one arm counts for more than that nothing is known of another.
+    return min(map(code_of, failures), default=0), kept
 
 
 def _kept(kept: int, plan: Plan, file: Path) -> str:

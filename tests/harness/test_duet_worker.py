@@ -10,11 +10,12 @@ from typing import Any
 
 import pytest
 
-from harness.child import WorkerError, hash_seed, run_child
+from harness.child import hash_seed, run_child
 from harness.duet import Duet, compare_cell
 from harness.figure import Kind
 from harness.machine import allowed_cpus
 from harness.sources import ArmSource, find_source
+from scenarios.errors import LostWorkerError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
@@ -314,7 +315,6 @@ def test_a_trace_is_compared_as_well(tmp_path: Path):
     [
         ("crash", "failed: RuntimeError: the subject broke"),
         ("leaves", "returned no result"),
-        ("no_arm", f"{subject('no_arm')}: has no class"),
     ],
 )
 def test_an_arm_that_fails_makes_the_cell_inconclusive(name: str, why: str):
@@ -326,6 +326,13 @@ def test_an_arm_that_fails_makes_the_cell_inconclusive(name: str, why: str):
     assert result.failure.startswith("cell v2-2x40, process 1: the worker ")
     assert why in result.failure
     assert (result.verdict.kind, result.samples) == (Kind.INCONCLUSIVE, [])
+
+
+def test_a_source_that_holds_no_arm_is_no_finding_about_one():
+    duet = Duet(find_source("incremental"), find_source(subject("no_arm")), (CELL,))
+
+    with pytest.raises(LostWorkerError, match="has no class"):
+        compare_cell(duet, CELL)
 
 
 def test_an_arm_that_hangs_is_stopped():

@@ -169,7 +169,7 @@ def test_other_files_are_refused(tmp_path: Path):
     with pytest.raises(InputError, match="No such file"):
         read_overlap(path)
     for text, words in (
-        ("{", "truncated, or not a results file"),
+        ("{", "expected a results file of stepbench, in JSON"),
         ("[]", "not a file of `stepbench overlap`"),
         ("{}", "not a file of `stepbench overlap`"),
         ('{"stepbench_overlap_format": 1}', "written by another stepbench: format 1"),

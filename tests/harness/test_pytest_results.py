@@ -103,7 +103,7 @@ def test_a_file_that_was_cut_short(file: Path):
     text = json.dumps(pytest_document(PLAN))
     for part in range(20):
         file.write_text(text[: len(text) * part // 20])
-        assert error_of(file).startswith("truncated, or not a results file: ")
+        assert error_of(file).startswith("expected a results file of stepbench, in JSON: ")
 
 
 def test_a_saved_run_without_its_samples(file: Path):
@@ -172,7 +172,9 @@ def test_a_damaged_file(file: Path, kind: str):
     document = pytest_document(PLAN)
     DAMAGE[kind](document)
 
-    assert error_of(write(file, document)).startswith("damaged: ")
+    no_json = "expected a results file of stepbench, in JSON: "
+    begin = no_json if kind in ("endless times", "no times") else "damaged: "
+    assert error_of(write(file, document)).startswith(begin)
 
 
 def test_a_file_of_a_later_version(file: Path):

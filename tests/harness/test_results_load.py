@@ -57,16 +57,16 @@ def test_a_folder(tmp_path: Path):
 def test_a_binary_file(tmp_path: Path):
     path = tmp_path / "core"
     path.write_bytes(b"\x7fELF\xff\xfe\x00")
-    assert error_of(path) == "it is not text"
+    assert error_of(path) == "it is not text, or not in UTF-8"
 
 
 def test_a_file_that_was_cut_short(file: Path):
     text = file.read_text().rstrip()
     for part in range(20):
         file.write_text(text[: len(text) * part // 20])
-        assert error_of(file).startswith("truncated, or not a results file: ")
+        assert error_of(file).startswith("expected a results file of stepbench, in JSON: ")
     file.write_text(text[:-1])
-    assert error_of(file).startswith("truncated, or not a results file: ")
+    assert error_of(file).startswith("expected a results file of stepbench, in JSON: ")
 
 
 @pytest.mark.parametrize(
@@ -83,13 +83,13 @@ def test_a_file_that_was_cut_short(file: Path):
 def test_foreign_json(tmp_path: Path, document: Any):  # noqa: ANN401
     path = tmp_path / "foreign.json"
     path.write_text(json.dumps(document))
-    assert error_of(path).startswith("not a pyperf results file: ")
+    assert error_of(path).startswith("expected a results file of stepbench, found ")
 
 
 def test_json_that_is_nested_beyond_reason(tmp_path: Path):
     path = tmp_path / "deep.json"
     path.write_text("[" * 100_000)
-    assert "not a results file" in error_of(path)
+    assert error_of(path).endswith(", in JSON: nested too deeply")
 
 
 def test_a_pyperf_file_of_someone_else(tmp_path: Path):
@@ -115,7 +115,7 @@ def test_a_file_of_a_later_version(change: Callable[..., Path]):
 
 def test_a_file_without_its_plan(change: Callable[..., Path]):
     path = change(lambda document: document["metadata"].pop("stepbench_plan"))
-    assert error_of(path) == "damaged: 'stepbench_plan'"
+    assert error_of(path) == "damaged: no 'stepbench_plan'"
 
 
 @pytest.mark.parametrize("text", ["{", "null", "{}", "no plan"])

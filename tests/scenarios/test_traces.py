@@ -1,11 +1,13 @@
+import gzip
 import os
+from collections.abc import Callable
 from pathlib import Path
 
 import numpy as np
 import pytest
 
 from scenarios.errors import InputError
-from scenarios.traces import TraceRow, read_trace
+from scenarios.traces import Trace, TraceRow, read_trace
 
 HEADER = "TIMESTAMP,ContextTokens,GeneratedTokens\n"
 AZURE = HEADER + "2023-11-16 18:15:46.6805900,374,44\n2023-11-16 18:15:50.9951690,396,109\n"
@@ -13,7 +15,12 @@ MOONCAKE = (
     '{"timestamp": 0, "input_length": 374, "output_length": 44, "hash_ids": [0, 1]}\n'
     '{"timestamp": 27, "input_length": 396, "output_length": 109, "hash_ids": []}\n'
 )
-ROWS = [TraceRow(374, 44), TraceRow(396, 109)]
+ROWS = (TraceRow(374, 44), TraceRow(396, 109))
+EXPECTED = (
+    "expected a trace: CSV with the columns ContextTokens and GeneratedTokens (Azure) or Request "
+    "tokens and Response tokens (BurstGPT), or JSON lines with input_length and output_length "
+    "(Mooncake)"
+)
 NO_OBJECT = "not a JSON object with input_length and output_length"
 
 
@@ -30,35 +37,89 @@ def error(path: Path) -> str:
     return str(caught.value).removeprefix(str(path.parent) + "/")
 
 
+BURSTGPT = (
+    "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    "5,ChatGPT,374,44,418,Conversation log\n"
+    "45,GPT-4,396,109,505,API log\n"
+)
+BURSTGPT_2 = (
+    "Timestamp,Session ID,Elapsed time,Model,Request tokens,Response tokens,Total tokens,Log Type\n"
+    "5.0,a1,1.5,ChatGPT,374,44,418,Conversation log\n"
+    "45.0,,2.0,GPT-4,396,109,505,API log\n"
+)
+AZURE_2024 = (
+    "TIMESTAMP,ContextTokens,GeneratedTokens\n"
+    "2024-05-10 00:00:00.009930+00:00,374,44\n"
+    "2024-05-10 00:00:00.017335+00:00,396,109\n"
+)
+
+
 @pytest.mark.parametrize(
-    ("name", "content"),
+    "content",
     [
-        ("a.csv", AZURE),
-        ("a.csv", AZURE.replace("\n", "\r\n")),
-        ("a.csv", AZURE.rstrip("\n")),
-        ("a.csv", HEADER + 'x,"374","44"\n\n\n"x, y",396,109,more\n'),
-        ("a.csv", "GeneratedTokens,ContextTokens\n44,374\n109,396\n"),
-        ("a.csv", "\ufeff" + AZURE),
-        # The mark sticks to the first name unless the reader takes it off.
-        ("a.csv", "\ufeffContextTokens,GeneratedTokens\n374,44\n396,109\n"),
-        ("a.jsonl", MOONCAKE),
-        ("a.jsonl", MOONCAKE.replace("\n", "\r\n")),
-        ("a.jsonl", MOONCAKE.rstrip("\n")),
-        ("a.jsonl", "\n" + MOONCAKE.replace("\n", "\n  \n\n")),
-        ("a.jsonl", "\ufeff" + MOONCAKE),
+        AZURE,
+        AZURE_2024,
+        BURSTGPT,
+        BURSTGPT_2,
+        MOONCAKE,
+        AZURE.rstrip("\n"),
+        MOONCAKE.rstrip("\n"),
+        HEADER + 'x,"374","44"\n\n\n"x, y",396,109,more\n',
+        "\n \n" + HEADER + "x, 374 ,44\n  \n,,\nx,396,109\n",
+        "GeneratedTokens,ContextTokens\n44,374\n109,396\n",
+        "generatedtokens,Extra,CONTEXTTOKENS\n44,,374\n109,,396\n",
+        "response_tokens;request_tokens\n44;374\n109;396\n",
+        "\n" + MOONCAKE.replace("\n", "\n  \n\n"),
+        MOONCAKE.replace("input_length", "Input_Length"),
     ],
 )
-def test_both_formats_are_read_in_file_order(tmp_path: Path, name: str, content: str):
-    path = write(tmp_path, name, content)
+@pytest.mark.parametrize("name", ["a.csv", "A.CSV", "trace", "a.jsonl.gz"])
+@pytest.mark.parametrize(
+    "encode",
+    [
+        str.encode,
+        lambda text: text.replace("\n", "\r\n").encode(),
+        lambda text: text.encode("utf-8-sig"),
+        lambda text: text.encode("utf-16"),
+        lambda text: gzip.compress(text.encode("utf-8-sig")),
+    ],
+    ids=["plain", "crlf", "mark", "utf-16", "gzip"],
+)
+def test_all_layouts_are_told_by_their_content(
+    tmp_path: Path, content: str, name: str, encode: Callable[[str], bytes]
+):
+    path = write(tmp_path, name, encode(content))
 
-    assert read_trace(path) == ROWS
-    assert read_trace(str(path)) == ROWS
+    assert read_trace(path) == Trace(ROWS, 0)
+    assert read_trace(str(path)) == Trace(ROWS, 0)
 
 
 def test_the_ends_of_the_range_are_read(tmp_path: Path):
-    path = write(tmp_path, "a.csv", HEADER + "x,1,0\nx,16777216,16777216\n")
+    path = write(tmp_path, "a.csv", HEADER + "x,1,1\nx,16777216,16777216\n")
 
-    assert read_trace(path) == [TraceRow(1, 0), TraceRow(16_777_216, 16_777_216)]
+    assert read_trace(path).rows == (TraceRow(1, 1), TraceRow(16_777_216, 16_777_216))
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        BURSTGPT + "106,ChatGPT,0,0,0,Conversation log\n110,ChatGPT,12,0,12,Conversation log\n",
+        AZURE + "x,1,0\nx,0,0\n",
+        MOONCAKE + '{"input_length": 3, "output_length": 0}\n' * 2,
+    ],
+)
+def test_requests_without_output_are_left_out_and_counted(tmp_path: Path, content: str):
+    assert read_trace(write(tmp_path, "a", content)) == Trace(ROWS, 2)
+
+
+def test_a_trace_of_failed_requests_alone_is_refused(tmp_path: Path):
+    found = error(write(tmp_path, "a.csv", HEADER + "x,1,0\nx,0,0\n"))
+
+    assert found == "a.csv: the trace has no requests with output: all 2 have failed"
+
+
+def test_a_prompt_of_a_failed_request_is_a_number_still(tmp_path: Path):
+    assert "the prompt length is 'many'" in error(write(tmp_path, "a", HEADER + "x,many,0\n"))
 
 
 @pytest.mark.parametrize(
@@ -69,6 +130,7 @@ def test_the_ends_of_the_range_are_read(tmp_path: Path):
         ("x,-1,1", "prompt length is '-1'"),
         ("x,+1,1", "prompt length is '+1'"),
         ("x,0,1", "prompt length is '0'"),
+        ("x,0,2", "prompt length is '0'"),
         ("x,1_0,1", "prompt length is '1_0'"),
         ("x,²,1", "prompt length is '²'"),
         ("x,16777217,1", "prompt length is '16777217'"),
@@ -80,7 +142,7 @@ def test_the_ends_of_the_range_are_read(tmp_path: Path):
         ("x,1,16777217", "output length is '16777217'"),
         (
             'x,1,"2\nx,1,2\n',
-            "output length is '2\\nx,1,2\\n'",
+            "output length is '2\\nx,1,2'",
         ),  # The quote takes the rest of the file.
     ],
 )
@@ -156,21 +218,29 @@ def test_a_malformed_mooncake_row_is_named_with_its_line(tmp_path: Path, row: st
 @pytest.mark.parametrize(
     ("name", "content", "text"),
     [
-        ("a.csv", "", "a.csv:1: no column ContextTokens, GeneratedTokens"),
-        ("a.csv", "\n" * 3, "a.csv:1: no column ContextTokens, GeneratedTokens"),
+        ("a.csv", "", f"a.csv: it is empty: {EXPECTED}"),
+        ("a.csv", "\n" * 3, f"a.csv: it is empty: {EXPECTED}"),
+        ("a.csv", gzip.compress(b""), f"a.csv: it is empty: {EXPECTED}"),
         ("a.csv", "TIMESTAMP,GeneratedTokens\nx,1\n", "a.csv:1: no column ContextTokens"),
-        ("a.csv", "ContextTokens,generatedtokens\n1,1\n", "a.csv:1: no column GeneratedTokens"),
-        ("a.csv", MOONCAKE, "a.csv:1: no column ContextTokens, GeneratedTokens"),
+        ("a.csv", "\nRequest tokens,other\n1,1\n", "a.csv:2: no column Response tokens"),
         ("a.csv", HEADER, "a.csv: the trace has no requests"),
-        ("a.csv", b"\x89PNG\r\n\x1a\n", "a.csv: not a text file"),
-        ("a.csv", bytes(range(64)), "a.csv:1: no column ContextTokens, GeneratedTokens"),
-        ("a.csv", AZURE.encode("utf-16"), "a.csv: not a text file"),
-        ("a.jsonl", "", "a.jsonl: the trace has no requests"),
-        ("a.jsonl", "\n\n", "a.jsonl: the trace has no requests"),
-        ("a.jsonl", AZURE, f"a.jsonl:1: {NO_OBJECT}"),
-        ("a.jsonl", MOONCAKE.encode() + b"\xff\xfe", "a.jsonl: not a text file"),
-        ("a.txt", AZURE, "a.txt: a trace is a .csv (Azure) or a .jsonl (Mooncake) file"),
-        ("trace", AZURE, "trace: a trace is a .csv (Azure) or a .jsonl (Mooncake) file"),
+        ("a.csv", b"\x89PNG\r\n\x1a\n", "a.csv: it is not text, or not in UTF-8"),
+        ("a.csv", AZURE.encode("utf-16-le"), "a.csv: it is not text, or not in UTF-8"),
+        ("a.jsonl", "a,b\n1,2\n", f"a.jsonl:1: {EXPECTED}; found 'a,b'"),
+        ("a.jsonl", "[1, 2]\n", f"a.jsonl:1: {EXPECTED}; found '[1, 2]'"),
+        ("a.jsonl", MOONCAKE.encode() + b"\xff\xfe", "a.jsonl: it is not text, or not in UTF-8"),
+        ("a.csv.gz", gzip.compress(AZURE.encode())[:-9], "a.csv.gz: a truncated gzip file"),
+        (
+            "a.csv.gz",
+            gzip.compress(AZURE.encode())[:-8] + b"8" * 8,
+            "a.csv.gz: a damaged gzip file",
+        ),
+        ("a.csv", "x" * 2_000_000, "a.csv:1: a line of more than 1,048,576 characters"),
+        (
+            "a.gz",
+            gzip.compress((b" " * 1023 + b"\n") * 2**15),
+            "a.gz: it holds more than 16 MiB, which is too much to be read",
+        ),
     ],
 )
 def test_a_file_that_is_no_trace_is_refused(
@@ -211,7 +281,7 @@ def test_the_complete_public_traces_have_their_known_percentiles(
     folder = os.environ.get("STEPBENCH_TRACES")
     if folder is None:
         pytest.skip("STEPBENCH_TRACES names no folder with the public traces")
-    trace = read_trace(Path(folder) / name)
+    trace = read_trace(Path(folder) / name).rows
     steps = [np.arange(row.prompt + 1, row.prompt + row.output + 1) for row in trace]
 
     assert len(trace) == rows

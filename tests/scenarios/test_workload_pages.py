@@ -11,7 +11,7 @@ from stubs.kv_cache_v2 import LayerGroup
 
 from .conftest import WriteTrace
 
-lengths = st.tuples(st.integers(1, 40), st.integers(0, 12))
+lengths = st.tuples(st.integers(1, 40), st.integers(1, 12))
 groups_of_v2 = st.lists(
     st.one_of(st.just(LayerGroup()), st.builds(LayerGroup, st.integers(1, 20), st.integers(0, 20))),
     min_size=1,

@@ -17,7 +17,7 @@ from stubs.request import LlmRequest
 
 from .conftest import WriteTrace
 
-ROWS = [(1 + (37 * index) % 150, (11 * index) % 40) for index in range(400)]
+ROWS = [(1 + (37 * index) % 150, 1 + (11 * index) % 40) for index in range(400)]
 TIGHT = {"max_batch": 8, "max_num_tokens": 96, "tokens_per_block": 16}
 TWO_GROUPS = (LayerGroup(), LayerGroup(window=40, sink_tokens=8))
 MANAGERS = [{"manager": "v1"}, {"manager": "v2"}, {"layer_groups": TWO_GROUPS}]

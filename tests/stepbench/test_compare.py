@@ -245,7 +245,10 @@ def test_what_was_finished_is_told_if_no_worker_can_be_started(run_here: Run, wo
     ran = run_here("compare", *TWO)
 
     assert ran.code == 2
-    assert ran.err == "stepbench: cell v2-1x8: no worker can be started: Too many open files\n"
+    assert ran.err == (
+        "stepbench: cell v2-1x8: no worker can be started: no more files can be opened here: raise "
+        "the limit (ulimit -n)\n"
+    )
     assert ran.out.startswith("Inconclusive: no verdict on `batched` against `incremental` (1 cell")
     assert "Incomplete: 1 cell of 2 missing." in ran.out
     assert cells_in("x.json") == ["no difference"]

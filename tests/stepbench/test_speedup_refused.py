@@ -214,5 +214,9 @@ def test_only_a_results_file_can_be_resumed(run_here: Run, stored_text: str):
     Path("folder").mkdir()
 
     assert_refused(run_here("speedup", "--resume", "none.json"), "none.json: No such file")
-    assert_refused(run_here("speedup", "--resume", "half.json"), "half.json: truncated")
+    assert_refused(
+        run_here("speedup", "--resume", "half.json"),
+        "half.json: expected a results file",
+        "truncated",
+    )
     assert_refused(run_here("speedup", "--resume", "folder"), "folder: Is a directory")

@@ -1,3 +1,4 @@
+import gzip
 import json
 import os
 from pathlib import Path
@@ -83,8 +84,8 @@ def test_a_trace_takes_the_settings_of_a_scenario(run_here: Run, azure: str):
     ("name", "text", "refusal"),
     [
         ("none.csv", None, "none.csv: No such file or directory"),
-        ("trace.txt", "1,2,3", "trace.txt: a trace is a .csv (Azure) or a .jsonl (Mooncake) file"),
-        ("empty.csv", "", "empty.csv:1: no column ContextTokens, GeneratedTokens"),
+        ("trace.txt", "1,2,3", "trace.txt:1: expected a trace: "),
+        ("empty.csv", "", "empty.csv: it is empty: expected a trace: "),
         ("bare.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\n", "the trace has no requests"),
         ("a.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\nx,5,5\nx,5,many\n", "a.csv:3: "),
         ("b.csv", "TIMESTAMP,ContextTokens,GeneratedTokens\nx,0,5\n", "b.csv:2: the prompt length"),
@@ -156,3 +157,28 @@ def test_another_real_trace_is_replayed(run_here: Run):
 
     assert ran.code == 0
     assert "trace=mooncake_fast25_conversation batch=4" in ran.out
+
+
+@pytest.mark.parametrize("name", ["Burst.CSV.gz", "burst"])
+def test_a_trace_of_another_layout_is_told_by_its_content(run_here: Run, name: str):
+    head = "Timestamp,Model,Request tokens,Response tokens,Total tokens,Log Type"
+    rows = [f"{row},GPT-4,{10 + row % 7},{20 + row % 11},0,API log" for row in range(60)]
+    failed = [f"{row},ChatGPT,0,0,0,Conversation log" for row in range(37)]
+    text = "\r\n".join([head, *failed, "", *rows])
+    Path(name).write_bytes(gzip.compress(text.encode("utf-8-sig")))
+
+    ran = run_here("speedup", "--trace", name, "--max-batch", "4", *QUICK, "-q", "--json")
+
+    assert ran.code == 0
+    file = Path(name).absolute()
+    assert ran.err == f"stepbench: {file}: 37 requests without output were left out\n"
+    (cell,) = json.loads(ran.out)["results"][0]["cells"]
+    assert cell["cell"] == f"v2-trace={'Burst' if name != 'burst' else name}-batch=4"
+
+
+def test_what_is_no_trace_is_refused_with_what_one_is(run_here: Run):
+    Path("x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+
+    refused = run_here("speedup", "--trace", "x.csv.gz", *QUICK)
+
+    assert_refused(refused, "x.csv.gz:1: expected a trace: ", "BurstGPT", "found 'a,b'")
