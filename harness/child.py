@@ -40,17 +40,17 @@ def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, time
     return run_children([Child(what, command, hash_seed, text)], timeout)[0]
 
 
-def run_children(children: Sequence[Child], timeout: float) -> list[str]:
+def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
     """Run workers at once, each in a fresh process, and return what each printed.
 
     Args:
         children: the workers.
-        timeout: seconds after which they count as hanging.
+        timeout: seconds after which they count as hanging; None for no limit.
 
     Raises:
         WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
-    end = time.monotonic() + timeout
+    end = None if timeout is None else time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
         running = []
         for child in children:
@@ -59,7 +59,8 @@ def run_children(children: Sequence[Child], timeout: float) -> list[str]:
         found = []
         for child, own, process, errors in running:
             try:
-                stdout, _ = process.communicate(timeout=max(0.0, end - time.monotonic()))
+                left = None if end is None else max(0.0, end - time.monotonic())
+                stdout, _ = process.communicate(timeout=left)
             except subprocess.TimeoutExpired:
                 # Another one that has died meanwhile may be the reason, and is no secret.
                 for other, _, ended, said in running:
@@ -123,6 +124,21 @@ def child_environment(hash_seed: int) -> dict[str, str]:
 def hash_seed(seed: int, process: int) -> int:
     """Return the PYTHONHASHSEED of a process; never 0, which would turn randomisation off."""
     return 1 + (seed * 1_000_003 + process) % 4_294_967_295
+
+
+@contextlib.contextmanager
+def fixed_hashes() -> Iterator[None]:
+    """Have processes that inherit this one's environment within hash by the fixed seed."""
+    name = "PYTHONHASHSEED"
+    before = os.environ.get(name)
+    os.environ[name] = str(hash_seed(0, 0))
+    try:
+        yield
+    finally:
+        if before is None:
+            del os.environ[name]
+        else:
+            os.environ[name] = before
 
 
 def take_over_stdout() -> TextIO:

@@ -12,7 +12,7 @@ from typing import Any, TypeVar
 
 from scenarios.errors import WorkerError, described
 
-from .child import die_with_parent
+from .child import die_with_parent, fixed_hashes
 
 R = TypeVar("R")
 
@@ -31,6 +31,8 @@ def spread(
     describe: Callable[..., str] | None = None,
 ) -> Iterator[R]:
     """Yield what ``task`` returns for each of ``arguments``, in their order.
+
+    Other processes hash alike, so that what they find is found again.
 
     Args:
         task: a function of a module.
@@ -57,7 +59,9 @@ def spread(
     pool = concurrent.futures.ProcessPoolExecutor(processes, context, initializer=_begin)
     what = ""
     try:
-        for own, future in [(own, pool.submit(_guarded, task, own)) for own in arguments]:
+        with fixed_hashes():
+            futures = [(own, pool.submit(_guarded, task, own)) for own in arguments]
+        for own, future in futures:
             what = f"{describe(*own)}: " if describe is not None else ""
             # Those before it have ended, so it has been running since, and not waiting its turn.
             yield _result(future, limit, f"{what}a process of {task.__name__}")
