@@ -13,7 +13,7 @@ from harness.gate import Outcome, outcome_of
 from harness.overlap_file import OverlapFile
 from harness.verdict import Kind, Rule
 
-from .counts import LEGEND, growth_parts, work_table
+from .counts import LEGEND, growth_parts, note_parts, work_table
 from .duet import duet_parts, headline, how, overall_of
 from .evidence import Evidence
 from .gate import steps_table
@@ -184,7 +184,8 @@ def _work(file: WorkFile) -> Section:
         f"Exact work of {counted(len(arms), 'arm')} in {counted(cells, 'cell')}, per iteration."
     )
     words = " ".join([f"Counted on Python {file.python}. {LEGEND}", *_where(file)])
-    parts, details = (work_table(file.works),), tuple(growth_parts(file.works))
+    parts = (work_table(file.works), *note_parts(file.works))
+    details = tuple(growth_parts(file.works))
     return Section("How much work?", State.NEUTRAL, verdict, parts, details, words)
 
 
