@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import sys
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -12,6 +12,7 @@ from scenarios.errors import InputError, NoBaselineError
 from scenarios.input_files import read_input
 
 from .counting import FIGURES, VERSION_FIGURES, Work
+from .exactness import unsteady_figures
 from .files import parse_toml, write_atomically
 from .statistics import is_finite
 
@@ -59,12 +60,14 @@ class Finding:
         excesses: figures beyond their budget.
         below: how many figures are below it.
         missing: what stands on one side alone, one line each.
+        unsteady: how many figures differ between two runs and were not compared.
     """
 
     checked: int
     excesses: tuple[Excess, ...]
     below: int
     missing: tuple[str, ...]
+    unsteady: int = 0
 
 
 def load_budget(path: Path) -> Budget:
@@ -102,7 +105,8 @@ def check(budget: Budget, works: Sequence[Work], *, whole: bool) -> Finding:
         works: the work.
         whole: whether the work is all that the budget should hold; else it is a part of it.
     """
-    excesses, missing, checked, below = [], [], 0, 0
+    excesses, missing, checked, below, skipped = [], [], 0, 0, 0
+    unsteady = unsteady_figures(works)
     for work in works:
         cell = work.scenario.name
         figures = budget.cells.get(cell, {}).get(work.arm)
@@ -117,6 +121,9 @@ def check(budget: Budget, works: Sequence[Work], *, whole: bool) -> Finding:
                 version = f" for Python {PYTHON}" if figure in VERSION_FIGURES else ""
                 missing.append(f"{cell}, {work.arm}: no budget of {figure}{version}")
                 continue
+            if (work.arm, figure) in unsteady:
+                skipped += 1
+                continue
             checked += 1
             below += actual < limit
             if actual > limit:
@@ -129,7 +136,17 @@ def check(budget: Budget, works: Sequence[Work], *, whole: bool) -> Finding:
             for arm in arms
             if (cell, arm) not in counted
         ]
-    return Finding(checked, tuple(excesses), below, tuple(missing))
+    return Finding(checked, tuple(excesses), below, tuple(missing), skipped)
+
+
+def departures(budget: Budget | None, work: Work) -> list[str]:
+    """Return the figures of a work that are not what a budget has; none without a budget."""
+    figures = budget.cells.get(work.scenario.name, {}).get(work.arm, {}) if budget else {}
+    return [
+        figure
+        for figure in FIGURES
+        if (limit := _limit(figures, figure)) is not None and work.per_iteration(figure) != limit
+    ]
 
 
 def update(budget: Budget | None, works: Sequence[Work], seed: int, *, whole: bool) -> Budget:
@@ -167,8 +184,25 @@ def update(budget: Budget | None, works: Sequence[Work], seed: int, *, whole: bo
 
 
 def is_counted(budget: Budget, works: Sequence[Work]) -> bool:
-    """Return whether a budget holds for this Python just what an update with ``works`` writes."""
-    return update(budget, works, budget.seed, whole=True) == budget
+    """Return whether a budget holds for this Python just what an update with ``works`` writes.
+
+    But for the figures that differ between two runs.
+    """
+    unsteady = unsteady_figures(works)
+    written = update(budget, works, budget.seed, whole=True)
+    return _without(written, unsteady) == _without(budget, unsteady)
+
+
+def _without(budget: Budget, figures: Collection[tuple[str, str]]) -> Budget:
+    """Return a budget without these figures, by arm and name."""
+    cells = {
+        cell: {
+            arm: {figure: value for figure, value in own.items() if (arm, figure) not in figures}
+            for arm, own in arms.items()
+        }
+        for cell, arms in budget.cells.items()
+    }
+    return Budget(budget.seed, cells)
 
 
 def raised_figures(before: Budget, budget: Budget) -> list[str]:

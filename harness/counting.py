@@ -6,6 +6,7 @@ import contextlib
 import functools
 import gc
 import pickle
+import random
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -32,9 +33,9 @@ from stubs.counting import (
 )
 
 from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
-from .bytecodes import counting_bytecodes
+from .bytecodes import BytecodeCounter, Bytecodes
+from .delegated import Delegated, Watch
 from .equivalence import field_names, output_error
-from .processes import spread
 from .retained import retained_bytes
 from .traces import arm_traceback
 
@@ -60,6 +61,24 @@ _STUBS = str(Path(stubs.__file__ or "").parent)
 _HERE = str(Path(__file__).parent / "counting.py")
 
 
+@dataclass(frozen=True)
+class Variation:
+    """A figure that is not the same each time.
+
+    Attributes:
+        figure: the figure.
+        low: the lowest that was seen, per iteration.
+        high: the highest.
+        by_hash: whether the seed of Python's hashes decides, and nothing else that changed; else it
+            differs between two runs under one.
+    """
+
+    figure: str
+    low: float
+    high: float
+    by_hash: bool
+
+
 @dataclass
 class Work:
     """What one arm did in the counted iterations of one cell.
@@ -73,6 +92,9 @@ class Work:
         calls: native calls and reads of native attributes, by name, summed over them.
         totals: the figures, summed over the iterations. Missing: ``retained_bytes`` of the floor,
             which finds out its values where nobody counts.
+        steps: of each iteration those figures that are no state; none where a file holds no such.
+        delegated: what the arm had others do.
+        variations: the figures that are not the same each time.
     """
 
     scenario: SteadyDecode | TraceReplay
@@ -82,6 +104,9 @@ class Work:
     sequence_tokens: int = 0
     calls: Counter[str] = field(default_factory=Counter)
     totals: Counter[str] = field(default_factory=Counter)
+    steps: list[dict[str, int]] = field(default_factory=list)
+    delegated: Delegated = field(default_factory=Delegated)
+    variations: list[Variation] = field(default_factory=list)
 
     def per_iteration(self, figure: str) -> float | None:
         """Return the mean of a figure over the iterations; None where it was not counted."""
@@ -104,17 +129,20 @@ def count_work(
     scenario: SteadyDecode | TraceReplay,
     arms: Sequence[str] | Mapping[str, ArmFactory],
     seed: int = 0,
+    *,
+    few: int | None = None,
 ) -> list[Work]:
     """Count what each arm does in a cell.
 
     The first iteration, in which everything is new to an arm, is not counted. Figures per
     iteration are means over one block of iterations. Equal arguments give equal figures to the last
-    digit, whatever other arms there are.
+    digit, whatever other arms there are, unless an arm looks at more than its arguments.
 
     Args:
         scenario: the cell.
         arms: names of arms of this project, or arms by name; the floor may be among them.
-        seed: the seed of the workload.
+        seed: the seed of the workload, and of the module ``random`` for each arm.
+        few: count no more than so many iterations, and not what is retained.
 
     Returns:
         The work of each arm, in their order.
@@ -125,65 +153,92 @@ def count_work(
     iterations = iterations_of(scenario)
     workload = create_workload(scenario, iterations + 1, f"{seed}")
     makes = as_factories(arms)
-    names = list(makes)
-    built = {name: make(False) for name, make in makes.items()}
-    works = [Work(scenario, name) for name in names]
-    for iteration in range(iterations + 1):
-        workload.advance()
+    with BytecodeCounter(_kind_of) as counter:
+        tallies = [_Tally(scenario, name, make, seed) for name, make in makes.items()]
+        watch = Watch()
+        for tally in tallies:
+            tally.make(watch)
+        for iteration in range(1 + min(few or iterations, iterations)):
+            workload.advance()
+            for tally in tallies:
+                tally.call(workload, iteration, counter, watch)
+    works = [tally.work for tally in tallies]
+    if few is None:
+        fresh = {name: functools.partial(make, False) for name, make in makes.items()}
+        fresh.pop(FLOOR, None)
+        retained = retained_bytes(fresh, scenario, seed)
         for work in works:
-            try:
-                crossings, bytecodes, output = _counted_call(built[work.arm], workload)
-            except Exception as error:
-                words = described(error)
-                where = f"cell {scenario.name}, arm {work.arm}, iteration {iteration + 1}"
-                raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
-            if iteration:
-                _add(work, workload, crossings, bytecodes, output)
-    fresh = {name: functools.partial(make, False) for name, make in makes.items() if name != FLOOR}
-    for name, retained in retained_bytes(fresh, scenario, seed).items():
-        work = works[names.index(name)]
-        # A state and no flow: as much in each iteration.
-        work.totals["retained_bytes"] = retained * work.iterations
+            if work.arm in retained:
+                # A state and no flow: as much in each iteration.
+                work.totals["retained_bytes"] = retained[work.arm] * work.iterations
     return works
 
 
-def count_cells(
-    scenarios: Sequence[SteadyDecode | TraceReplay],
-    arms: Sequence[str] | Mapping[str, ArmFactory],
-    seed: int = 0,
-    *,
-    jobs: int = 1,
-    limit: float | None = None,
-    progress: Callable[[int], None] = lambda _count: None,
-) -> list[Work]:
-    """Return what ``count_work`` returns for each cell, one after the other.
+class _Tally:
+    """One arm, while it is counted.
 
     Args:
-        scenarios: the cells.
-        arms: as for ``count_work``.
-        seed: as for ``count_work``.
-        jobs: processes to use.
-        limit: seconds that a cell may take. With it all is counted in other processes.
-        progress: called with the number of cells done since the last call.
-
-    Raises:
-        WorkerError: a process died or hung, or an arm raised something.
+        scenario: the cell.
+        name: the arm.
+        make: makes it.
+        seed: of its random numbers.
     """
-    works = []
-    cells = [(scenario, arms, seed) for scenario in scenarios]
-    for cell in spread(count_work, cells, jobs, limit=limit, describe=_cell):
-        works += cell
-        progress(1)
-    return works
 
+    def __init__(
+        self, scenario: SteadyDecode | TraceReplay, name: str, make: ArmFactory, seed: int
+    ) -> None:
+        self.work = Work(scenario, name)
+        self._make = make
+        self._random = random.Random(f"{seed}").getstate()
 
-def _cell(scenario: SteadyDecode | TraceReplay, _arms: object, _seed: int) -> str:
-    return f"cell {scenario.name}"
+    def make(self, watch: Watch) -> None:
+        """Make the arm."""
+        with self._own_random(), watch.over(self.work.arm, self.work.delegated):
+            self._arm = self._make(False)
+
+    def call(
+        self, workload: Workload, iteration: int, counter: BytecodeCounter, watch: Watch
+    ) -> None:
+        """Call the arm, and count that unless it is the first iteration.
+
+        Raises:
+            ArmError: the arm raised something.
+        """
+        work = self.work
+        others = watch.others(work.arm)
+        try:
+            with self._own_random(), watch.over(work.arm, work.delegated):
+                crossings, bytecodes, output = _counted_call(
+                    self._arm, workload, counter, functools.partial(watch.settle, work.arm)
+                )
+        except Exception as error:
+            words = described(error)
+            where = f"cell {work.scenario.name}, arm {work.arm}, iteration {iteration + 1}"
+            raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
+        if iteration:
+            own = {ident: one for ident, one in bytecodes.threads.items() if ident not in others}
+            elsewhere = sum(own.values(), start=Counter())
+            work.delegated.bytecodes += elsewhere["bytecodes"]
+            _add(work, workload, crossings, bytecodes.here + elsewhere, output)
+
+    @contextlib.contextmanager
+    def _own_random(self) -> Iterator[None]:
+        """Have the module ``random`` draw for the arm what it draws whatever others draw."""
+        before = random.getstate()
+        random.setstate(self._random)
+        try:
+            yield
+        finally:
+            self._random = random.getstate()
+            random.setstate(before)
 
 
 def _counted_call(
-    arm: SchedulerOutputManager, workload: Workload
-) -> tuple[Crossings, Counter[str], SchedulerOutput]:
+    arm: SchedulerOutputManager,
+    workload: Workload,
+    counter: BytecodeCounter,
+    settle: Callable[[Bytecodes], None],
+) -> tuple[Crossings, Bytecodes, SchedulerOutput]:
     prepare = getattr(arm, "prepare", None)
     if prepare is not None:
         prepare(workload.batch, workload.async_requests, workload.manager)
@@ -193,7 +248,7 @@ def _counted_call(
         CountingAsyncRequests(workload.async_requests, crossings),
         counting_manager(workload.manager, crossings),
     )
-    with _no_collection(), counting_bytecodes(_kind_of) as bytecodes:
+    with _no_collection(), counter.counting(settle) as bytecodes:
         output = arm.build_scheduler_output(*arguments)  # type: ignore[arg-type]
     wrong = output_error(output)
     if wrong is not None:
@@ -236,7 +291,7 @@ def _add(
     work.requests += requests
     work.sequence_tokens += tokens
     work.calls += crossings.calls
-    for name, value in {
+    step = {
         "native_calls": crossings.calls.total(),
         "arguments": crossings.arguments,
         **crossings.marshalled,
@@ -244,7 +299,9 @@ def _add(
         "bytecodes": bytecodes["bytecodes"],
         "engine_bytecodes": bytecodes["engine_bytecodes"],
         "pickled_bytes": len(pickle.dumps(output, protocol=5)),
-    }.items():
+    }
+    work.steps.append(step)
+    for name, value in step.items():
         work.totals[name] += value
 
 

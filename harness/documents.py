@@ -11,7 +11,8 @@ from typing import Any
 from scenarios.errors import InputError
 from scenarios.scenario import from_dict
 
-from .counting import FIGURES, Work
+from .counting import FIGURES, Variation, Work
+from .delegated import Delegated
 from .files import damage
 from .gate import Outcome, Step
 from .sources import ArmSource
@@ -205,7 +206,24 @@ def _work(record: Mapping[str, Any]) -> Work:
         round(tokens * requests * iterations),
         totals(record["calls_per_iteration"]),
         totals(figures),
+        # Files of before do not say.
+        delegated=_delegated(record.get("delegated", {})),
+        variations=list(map(_variation, record.get("variations", []))),
     )
+
+
+def _delegated(record: Mapping[str, Any]) -> Delegated:
+    return Delegated(
+        whole(record.get("bytecodes", 0)),
+        list(map(text, record.get("threads", []))),
+        list(map(text, record.get("processes", []))),
+        bool(record.get("is_restless", False)),
+    )
+
+
+def _variation(record: Mapping[str, Any]) -> Variation:
+    low, high = number(record["low"]), number(record["high"])
+    return Variation(text(record["figure"]), low, high, bool(record["by_hash"]))
 
 
 def _step(record: Mapping[str, Any]) -> Step:

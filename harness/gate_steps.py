@@ -4,13 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, LostWorkerError, NoBaselineError, WorkerError
 
 from .arms import FLOOR, REFERENCE, check_arms
-from .counting import Work, count_cells
+from .budget import departures, load_budget
+from .counting import Work
 from .duet import CellResult, Duet, compare_cell
 from .duet_file import cell_document
 from .figure import Kind
@@ -26,6 +28,7 @@ from .gate import (
 from .gate_work import growing, work
 from .loading import ArmOfSource
 from .machine import keep_off
+from .passes import count_cells
 from .revision import ROOT, git
 from .shared_code import changed_shared_code, same_code
 from .sources import ArmSource, find_source
@@ -210,7 +213,12 @@ def count_all(
     """Count the work of the arms, or of one of them, in all cells of the scenario."""
     # The floor is no arm, but has its budget as well.
     arms = (*config.arms, FLOOR) if arm is None else (arm,)
-    return count_cells(find_scenarios(config.scenario), arms, jobs=jobs, limit=limit)
+    try:
+        budget = load_budget(Path(config.budget))
+    except (InputError, NoBaselineError):
+        budget = None  # The step says so.
+    doubt = partial(departures, budget)
+    return count_cells(find_scenarios(config.scenario), arms, jobs=jobs, limit=limit, doubt=doubt)
 
 
 def shared_code(config: GateConfig) -> Iterator[Step]:

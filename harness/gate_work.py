@@ -20,6 +20,7 @@ from .budget import (
     raised_figures,
 )
 from .counting import Work
+from .exactness import notes, unsteady_figures
 from .gate import GateConfig, Outcome, Step
 from .growth import growth
 from .revision import ROOT, git
@@ -51,6 +52,7 @@ def work(config: GateConfig, works: Sequence[Work]) -> Step:
         for one in finding.excesses
     ]
     lines += [f"- {line}" for line in finding.missing]
+    lines += [f"- {line}" for line in notes(works)]
     details = "\n".join(lines)
     if finding.excesses:
         return Step(name, Outcome.FOUND, f"{len(finding.excesses)} figures over budget", details)
@@ -62,34 +64,40 @@ def work(config: GateConfig, works: Sequence[Work]) -> Step:
         )
         return Step(name, Outcome.NOTHING_TO_COMPARE, words, details)
     words = f"{finding.checked:,} figures within their budget"
+    if finding.unsteady:
+        words += f"; {finding.unsteady} differ between two runs and were not compared"
     if not path.resolve().is_relative_to(ROOT):
         words += "; the file lies outside the project: not held against the base"
-        return Step(name, Outcome.PASSED, words)
+        return Step(name, Outcome.PASSED, words, details)
     before = _base_of(path, config.base)
     if before is None:
-        return Step(name, Outcome.PASSED, words)
+        return Step(name, Outcome.PASSED, words, details)
     if not is_counted(budget, works):
         below = f": {finding.below} figures are below it" if finding.below else ""
         not_counted = (
             f"{path} differs from {config.base} and is not what a whole `stepbench count --update` "
             f"writes{below}"
         )
-        return Step(name, Outcome.NOTHING_TO_COMPARE, not_counted)
+        return Step(name, Outcome.NOTHING_TO_COMPARE, not_counted, details)
     raised = raised_figures(before, budget)
     if raised:
         words += f"; {len(raised)} budgets were raised"
     others = other_pythons(before, budget)
     if others:
         words += f"; those that changed for Python {', '.join(others)} can only be checked there"
-    return Step(name, Outcome.PASSED, words, "\n".join(f"- raised: {line}" for line in raised))
+    lines += [f"- raised: {line}" for line in raised]
+    return Step(name, Outcome.PASSED, words, "\n".join(lines))
 
 
 def growing(config: GateConfig, works: Sequence[Work]) -> Step:
     """Hold the growth of each arm's work with the context against its limit."""
     lines, checked = [], 0
+    unsteady = unsteady_figures(works)
     for row in growth(works):
         limit = config.growth_of(row.arm)
         if limit is None or row.tokens is None or row.figure not in _GROWING:
+            continue
+        if (row.arm, row.figure) in unsteady:
             continue
         checked += 1
         if row.tokens > limit:

@@ -17,6 +17,7 @@ import subprocess
 import sys
 import tempfile
 import time
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
@@ -28,6 +29,10 @@ from .duet import Duet
 from .instructions_worker import MACHINE_CODE
 
 RUNS = 3
+# Runs more under other hash seeds, and the share by which a count has to differ there before it is
+# the code's doing: where Python's own dictionaries collide, all counts differ by a little.
+OTHER_SEEDS = 2
+_BY_HASH = 1e-3
 # Python adapts code to what it sees in its first eight or so calls: counts fall until then, and
 # stay where they are from the tenth on.
 WARMUPS = 10
@@ -40,7 +45,7 @@ _TIMEOUT = 300.0
 _TIMEOUT_PER_TOKEN = 1e-4
 
 # All that a worker's environment may hold, since its size moves what lies in memory: what Python
-# and valgrind need to find their own files.
+# and valgrind need to find their own files, and the variables that an arm names.
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "PYTHONPATH", "VALGRIND_LIB")
 
 
@@ -61,6 +66,7 @@ class CellCount:
         iterations: number of iterations counted in each run.
         runs: of each run the instructions of all its counted iterations, of both arms, without
             those that calling an arm that does nothing takes.
+        others: the same under other hash seeds.
         failure: why there are no counts; None if there are.
         took: seconds that the cell took.
     """
@@ -68,6 +74,7 @@ class CellCount:
     scenario: SteadyDecode | TraceReplay
     iterations: int
     runs: list[tuple[int, int]] = field(default_factory=list)
+    others: list[tuple[int, int]] = field(default_factory=list)
     failure: str | None = None
     took: float = 0.0
 
@@ -88,6 +95,16 @@ class CellCount:
     def extent(self, arm: int) -> tuple[float, float]:
         """Return the lowest and the highest instructions per iteration of the runs."""
         totals = [run[arm] for run in self.runs]
+        return min(totals) / self.iterations, max(totals) / self.iterations
+
+    def by_hash(self, arm: int) -> tuple[float, float] | None:
+        """Return the extent over all hash seeds, per iteration of arm 0 or 1.
+
+        None where it is as good as the same under all, or differs under one.
+        """
+        totals = [run[arm] for run in (*self.runs, *self.others)]
+        if not self.is_identical or max(totals) - min(totals) <= _BY_HASH * max(totals):
+            return None
         return min(totals) / self.iterations, max(totals) / self.iterations
 
     @property
@@ -138,11 +155,16 @@ def iterations_of(scenario: SteadyDecode | TraceReplay) -> int:
 def count_cell(
     duet: Duet, scenario: SteadyDecode | TraceReplay, valgrind: Valgrind, runs: int = RUNS
 ) -> CellCount:
-    """Count what the arms of a duet execute in one cell, in ``runs`` fresh processes at once."""
+    """Count what the arms of a duet execute in one cell, in ``runs`` fresh processes at once.
+
+    Of further ones under other hash seeds the counts are kept apart.
+    """
     result = CellCount(scenario, iterations_of(scenario))
     began = time.monotonic()
     try:
-        result.runs = _side_by_side(duet, result, valgrind, runs)
+        seeds = [hash_seed(duet.seed, max(0, n)) for n in range(1 - runs, 1 + OTHER_SEEDS)]
+        counts = _side_by_side(duet, result, valgrind, seeds)
+        result.runs, result.others = counts[:runs], counts[runs:]
     except LostWorkerError:
         raise
     except WorkerError as error:
@@ -152,9 +174,9 @@ def count_cell(
 
 
 def _side_by_side(
-    duet: Duet, result: CellCount, valgrind: Valgrind, runs: int
+    duet: Duet, result: CellCount, valgrind: Valgrind, seeds: Sequence[int]
 ) -> list[tuple[int, int]]:
-    """Return the counts of each run. Raises WorkerError if one of them gave none."""
+    """Return the counts of a run under each hash seed. Raises WorkerError if one gave none."""
     scenario = result.scenario
     job = {
         "sources": [asdict(source) for source in (duet.a, duet.b)],
@@ -167,13 +189,14 @@ def _side_by_side(
     what = f"cell {scenario.name}, counting instructions"
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
     timeout = _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
-    seed = hash_seed(duet.seed, 0)
+    variables = _named_variables(duet)
     with tempfile.TemporaryDirectory(prefix="stepbench-") as folder:
-        places = [Path(folder) / f"run-{number}" for number in range(runs)]
+        places = [Path(folder) / f"run-{number}" for number in range(len(seeds))]
         for place in places:
             place.mkdir()
         children = [
-            Child(what, _command(valgrind, place, seed), seed, json.dumps(job)) for place in places
+            Child(what, _command(valgrind, place, seed, variables), seed, json.dumps(job))
+            for place, seed in zip(places, seeds, strict=True)
         ]
         texts = run_children(children, timeout)
         return [_counts(what, place, text) for place, text in zip(places, texts, strict=True)]
@@ -188,9 +211,21 @@ def _counts(what: str, place: Path, text: str) -> tuple[int, int]:
     return first, second
 
 
-def _command(valgrind: Valgrind, place: Path, seed: int) -> list[str]:
+def _named_variables(duet: Duet) -> list[str]:
+    """Return the environment variables of ours that the source of an arm names."""
+    texts = [source.text for source in (duet.a, duet.b)]
+    return [
+        name
+        for name in sorted(os.environ)
+        if not name.startswith("PYTHON")
+        and any(f"{quote}{name}{quote}" in text for text in texts for quote in "'\"")
+    ]
+
+
+def _command(valgrind: Valgrind, place: Path, seed: int, variables: Sequence[str]) -> list[str]:
     """Return the command line of a worker; the same for all runs but for valgrind's own part."""
-    kept = [f"{name}={os.environ[name]}" for name in _ENVIRONMENT if name in os.environ]
+    names = [name for name in _ENVIRONMENT if name in os.environ]
+    kept = [f"{name}={os.environ[name]}" for name in dict.fromkeys((*names, *variables))]
     environment = ["env", "-i", *kept, f"PYTHONHASHSEED={seed}", "PYTHONUTF8=1"]
     counting = [
         valgrind.path,

@@ -37,6 +37,8 @@ def spread(
 ) -> Iterator[R]:
     """Yield what ``task`` returns for each of ``arguments``, in their order.
 
+    Other processes hash alike, so that what they find is found again.
+
     Args:
         task: a function of a module.
         arguments: positional arguments of each call.

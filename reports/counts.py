@@ -10,6 +10,7 @@ from harness.budget import PYTHON, Excess, Finding
 from harness.bytecodes import METHOD
 from harness.counting import FIGURES, Work
 from harness.documents import FORMAT, WORK
+from harness.exactness import notes, unsteady_figures
 from harness.growth import Growth, growth
 
 from .formats import write_parts
@@ -72,9 +73,15 @@ def write_work(
     if calls:
         parts += ["Native calls and reads of native attributes, by name:"]
         parts.append(_calls_table(works, per_request=per_request))
+    parts += note_parts(works)
     parts += growth_parts(works)
     parts.append(" ".join([LEGEND, *sentences(origins), f"Repeat with {code(command)}."]))
     write_parts(parts, style, file)
+
+
+def note_parts(works: Sequence[Work]) -> list[Table | str]:
+    """Return a line for each arm and cell whose figures are not the same each time, or not all."""
+    return [f"{line[0].upper()}{line[1:]}." for line in notes(works)]
 
 
 def growth_parts(works: Sequence[Work]) -> list[Table | str]:
@@ -90,8 +97,8 @@ def growth_parts(works: Sequence[Work]) -> list[Table | str]:
     return [words, _growth_table(grown)]
 
 
-def render_finding(finding: Finding, file: str) -> str:
-    """Return in words what a check against a budget file found."""
+def render_finding(finding: Finding, file: str, told: Sequence[str] = ()) -> str:
+    """Return in words what a check against a budget file found, and what else there is to tell."""
     lines = [f"Over budget: {_excess(excess)}." for excess in finding.excesses]
     lines += [f"Nothing to compare with: {line}." for line in finding.missing]
     if not lines:
@@ -102,17 +109,20 @@ def render_finding(finding: Finding, file: str) -> str:
         lines.append(
             f"{counted(finding.below, 'figure')} below the budget: --update would lower it."
         )
+    lines += [f"{line[0].upper()}{line[1:]}." for line in told]
     return "\n".join(lines) + "\n"
 
 
-def render_finding_json(finding: Finding) -> str:
-    """Return one JSON document of what a check found."""
+def render_finding_json(finding: Finding, told: Sequence[str] = ()) -> str:
+    """Return one JSON document of the same."""
     document = {
         "python": PYTHON,
         "checked": finding.checked,
         "below": finding.below,
         "excesses": [vars(excess) for excess in finding.excesses],
         "missing": finding.missing,
+        "unsteady": finding.unsteady,
+        "notes": list(told),
     }
     return json.dumps(document, indent=2) + "\n"
 
@@ -129,7 +139,8 @@ def _introduction(works: Sequence[Work], *, per_request: bool) -> str:
     what = "per request and iteration" if per_request else "per iteration"
     counts = sorted({work.iterations for work in works})
     numbers = " or ".join(map(str, counts[:-1])) + " or " if counts[1:] else ""
-    return f"Work {what}, mean over {numbers}{counted(counts[-1], 'iteration')}, exact:"
+    exact = "exact but for what is named below" if unsteady_figures(works) else "exact"
+    return f"Work {what}, mean over {numbers}{counted(counts[-1], 'iteration')}, {exact}:"
 
 
 def work_table(works: Sequence[Work], *, per_request: bool = False) -> Table:
@@ -203,6 +214,7 @@ def _json(works: Sequence[Work], origins: Mapping[str, str], metadata: Mapping[s
         "bytecodes_by": METHOD,
         "origins": dict(origins),
         "metadata": dict(metadata),
+        "notes": notes(works),
         "work": [_record(work) for work in works],
         "growth": [_growth(row) for row in growth(works)],
     }
@@ -222,6 +234,8 @@ def _record(work: Work) -> dict[str, Any]:
         "calls_per_iteration": {
             name: count / work.iterations for name, count in sorted(work.calls.items())
         },
+        "variations": [vars(one) for one in work.variations],
+        "delegated": vars(work.delegated),
     }
 
 

@@ -47,6 +47,13 @@ def write_instructions(
         for result in results
         if result.runs and not result.is_identical
     ]
+    parts += [
+        f"Work depends on the hash seed: {code(spec)} in {result.scenario.name}: instructions "
+        f"{_range(*extent)}."
+        for result in results
+        for arm, spec in enumerate((duet.a.spec, duet.b.spec))
+        if (extent := result.by_hash(arm)) is not None
+    ]
     parts.append(_how(duet, valgrind, results, metadata))
     write_parts(parts, style, file)
 
@@ -96,7 +103,10 @@ def _number(value: float) -> str:
 
 
 def _extent(result: CellCount, arm: int) -> str:
-    low, high = result.extent(arm)
+    return _range(*result.extent(arm))
+
+
+def _range(low: float, high: float) -> str:
     return _number(low) if low == high else f"{_number(low)} to {_number(high)}"
 
 
@@ -118,7 +128,8 @@ def _how(
         f"Valgrind {valgrind.version} (callgrind) counted what a call of each arm executes, "
         "without what a call that does nothing does, as a mean over the given iterations after "
         f"{counted(WARMUPS, 'iteration')} of warm-up, in each of {RUNS} fresh processes with the "
-        "same hash seed and input seed and the collector off. Both arms begin with the same "
+        "same hash seed and input seed and the collector off; two more under other hash seeds tell "
+        "whether the work depends on them. Both arms begin with the same "
         f"memory and see the same workload. {crossings}A difference of a few hundredths of a per "
         "cent can come from where things lie in memory. Counts hold for this Python, its C library "
         "and this machine's kind of processor. How long an instruction takes, waits for memory "
@@ -156,6 +167,8 @@ def _json(
                 # Of all iterations together, of both arms: [run][arm].
                 "runs": result.runs,
                 "identical": result.is_identical,
+                "other_hash_seeds": result.others,
+                "depends_on_hash_seed": [result.by_hash(arm) is not None for arm in (0, 1)],
                 "failure": result.failure,
                 "took": result.took,
             }

@@ -14,7 +14,7 @@ from harness.gate import Outcome, outcome_of
 from harness.overlap_file import OverlapFile
 from harness.verdict import Rule
 
-from .counts import LEGEND, growth_parts, work_table
+from .counts import LEGEND, growth_parts, note_parts, work_table
 from .duet import duet_parts, headline, overall_of
 from .duet_words import how
 from .evidence import Evidence
@@ -187,7 +187,8 @@ def _work(file: WorkFile) -> Section:
         f"Exact work of {counted(len(arms), 'arm')} in {counted(cells, 'cell')}, per iteration."
     )
     words = " ".join([f"Counted on Python {file.python}. {LEGEND}", *_where(file)])
-    parts, details = (work_table(file.works),), tuple(growth_parts(file.works))
+    parts = (work_table(file.works), *note_parts(file.works))
+    details = tuple(growth_parts(file.works))
     return Section("How much work?", State.NEUTRAL, verdict, parts, details, words)
 
 

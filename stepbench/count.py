@@ -4,15 +4,18 @@ from __future__ import annotations
 
 import shlex
 import sys
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 import click
 
 from harness.arms import is_foreign, split_arms
-from harness.budget import check, check_seed, load_budget, update, write_budget
-from harness.counting import count_cells, iterations_of
+from harness.budget import check, check_seed, departures, load_budget, update, write_budget
+from harness.counting import iterations_of
+from harness.exactness import notes
 from harness.machine import available_memory
+from harness.passes import count_cells
 from harness.plan import check_distinct
 from harness.processes import FOREIGN_LIMIT
 from scenarios.workload import check_feasible
@@ -70,10 +73,17 @@ def command(
 
     Native calls, what they hand to Python, bytecodes, memory kept and the size of the output, in an
     untimed pass over one block of iterations. The same seed gives the same figures to the last
-    digit. A budget file holds what each arm may do; bytecodes and memory stand in it for each
-    Python version. With --check, the exit code is 1 if a figure is beyond its budget, and 4 if a
-    cell or an arm has no budget or has gone missing. Cells or arms that are named are checked or
-    updated alone.
+    digit, whatever the environment: each cell is counted in a process of its own, under a fixed
+    hash seed and without the variables that change how Python runs. What other threads do for an
+    arm is its work.
+
+    Passes under other hash seeds tell whether the work depends on them, and repeated ones whether
+    it differs between two runs. Both are told, and are no finding.
+
+    A budget file holds what each arm may do; bytecodes and memory stand in it for each Python
+    version. With --check, the exit code is 1 if a figure is beyond its budget, and 4 if a cell or
+    an arm has no budget or has gone missing. Cells or arms that are named are checked or updated
+    alone.
 
     \b
     Examples:
@@ -100,7 +110,8 @@ def command(
     whole = arms == "all" and all(value is None for value in options.values())
     if budget is not None and not (updates and whole):
         check_seed(budget, seed)
-    memory = available_memory()
+    # Each cell is counted in two passes, which may run at once.
+    memory = available_memory() // min(jobs, 2 * len(scenarios))
     for scenario in scenarios:
         check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory)
 
@@ -108,7 +119,13 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if any(map(is_foreign, names)) else None
         works = count_cells(
-            scenarios, factories, seed, jobs=jobs, limit=limit, progress=progress.add
+            scenarios,
+            factories,
+            seed,
+            jobs=jobs,
+            limit=limit,
+            progress=progress.add,
+            doubt=partial(departures, budget),
         )
 
     # pandas, which the reports import, takes a quarter of a second.
@@ -117,7 +134,11 @@ def command(
     if checks and budget is not None:
         finding = check(budget, works, whole=whole)
         json_wanted = chosen == "json"
-        text = render_finding_json(finding) if json_wanted else render_finding(finding, str(file))
+        told = notes(works)
+        if json_wanted:
+            text = render_finding_json(finding, told)
+        else:
+            text = render_finding(finding, str(file), told)
         with unread_is_fine():
             click.echo(text, nl=False)
         return FOUND if finding.excesses else NOTHING_TO_COMPARE if finding.missing else 0

@@ -35,6 +35,9 @@ if TYPE_CHECKING:
 _SELF_TEST_RUNS = 300
 _SELF_TEST_LEAST = 298
 _WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wrong_arms.py"
+# With a limit, here of seconds without any result, all is played in other processes. These hash
+# alike: what differs once does so when it is repeated.
+_LIMIT: float | None = FOREIGN_LIMIT
 
 
 @click.command()
@@ -96,7 +99,7 @@ def command(
     contest = Contest(arms_by_name, against, factories[against], provider)
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
         # What comes from elsewhere may end its process, or never come back.
-        limit = FOREIGN_LIMIT if sources else None
+        limit = FOREIGN_LIMIT if sources else _LIMIT
         result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
         if as_json:

@@ -1,15 +1,17 @@
 """Counted instructions against what ``dis`` says a function consists of."""
 
+import _thread
 import dis
 import sys
 import threading
 from collections import Counter
 from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
 from types import CodeType
 
 import pytest
 
-from harness.bytecodes import METHOD, counting_bytecodes
+from harness.bytecodes import METHOD, BytecodeCounter
 
 
 def straight(a: int, b: int) -> int:
@@ -76,10 +78,11 @@ def by_name(code: CodeType) -> str | None:
 
 
 def count(function: Callable[..., object], *arguments: object) -> Counter[str]:
-    with counting_bytecodes(by_name) as counts:
+    with BytecodeCounter(by_name) as counter, counter.counting() as counts:
         function(*arguments)
-    counts.pop("count", None)  # The call itself, where this function is counted as well.
-    return counts
+    assert counts.threads == {}
+    counts.here.pop("count", None)  # The call itself, where this function is counted as well.
+    return counts.here
 
 
 def test_the_method_is_the_interpreters_own_where_it_has_one():
@@ -142,30 +145,32 @@ def test_what_the_interpreter_specialises_makes_no_difference():
 
 
 def test_an_exception_comes_through_and_what_ran_before_it_is_counted():
-    with pytest.raises(LookupError, match="as it should"), counting_bytecodes(by_name) as counts:
-        raises()
+    with BytecodeCounter(by_name) as counter:
+        with pytest.raises(LookupError, match="as it should"), counter.counting() as counts:
+            raises()
 
-    assert counts["straight"] == len(instructions(straight))
-    assert 0 < counts["raises"] <= len(instructions(raises))
-    # It is over: nothing more is counted.
-    before = dict(counts)
-    straight(1, 2)
-    assert counts == before
+        assert counts.here["straight"] == len(instructions(straight))
+        assert 0 < counts.here["raises"] <= len(instructions(raises))
+        # It is over: nothing more is counted.
+        before = dict(counts.here)
+        straight(1, 2)
+        assert counts.here == before
 
 
 def test_code_left_out_is_not_counted_but_what_it_calls_is():
-    with counting_bytecodes(lambda code: by_name(code) if code.co_name == "straight" else None) as (
-        counts
-    ):
+    def alone(code: CodeType) -> str | None:
+        return by_name(code) if code.co_name == "straight" else None
+
+    with BytecodeCounter(alone) as counter, counter.counting() as counts:
         calls_straight_twice()
 
-    assert counts == {"straight": 2 * len(instructions(straight))}
+    assert counts.here == {"straight": 2 * len(instructions(straight))}
 
 
 def test_code_left_out_once_is_counted_when_it_is_asked_for_again():
-    with counting_bytecodes(lambda _: None) as none:
+    with BytecodeCounter(lambda _: None) as counter, counter.counting() as none:
         straight(1, 2)
-    assert none == {}
+    assert none.here == {}
     assert count(straight, 1, 2) == {"straight": len(instructions(straight))}
 
 
@@ -176,7 +181,7 @@ def test_code_is_asked_for_once():
         asked.append(code.co_name)
         return "x"
 
-    with counting_bytecodes(classify):
+    with BytecodeCounter(classify) as counter, counter.counting():
         calls_straight_twice()
         loop(100)
     assert Counter(asked)["straight"] == Counter(asked)["loop"] == 1
@@ -190,43 +195,93 @@ def test_equal_code_of_another_file_is_told_apart():
     theirs, ours = spaces[1]["five"], spaces[0]["five"]
     assert theirs.__code__ == ours.__code__
 
-    with counting_bytecodes(lambda code: {"ours": "ours"}.get(code.co_filename)) as counts:
+    def classify(code: CodeType) -> str | None:
+        return {"ours": "ours"}.get(code.co_filename)
+
+    with BytecodeCounter(classify) as counter, counter.counting() as counts:
         theirs()
         ours()
         theirs()
-    assert counts == {"ours": len(instructions(ours))}
+    assert counts.here == {"ours": len(instructions(ours))}
 
 
 def test_counting_itself_counts_for_nothing():
     # Whatever classifies: this function alone, and what is entered and left with it.
-    with counting_bytecodes(lambda code: None if code.co_filename == __file__ else "x") as counts:
-        pass
-    assert counts == {}
+    def classify(code: CodeType) -> str | None:
+        return None if code.co_filename == __file__ else "x"
+
+    with BytecodeCounter(classify) as counter:
+        for _ in range(2):
+            with counter.counting() as counts:
+                pass
+            assert (counts.here, counts.threads) == ({}, {})
 
 
-def test_another_thread_is_not_counted():
-    started, enough = threading.Event(), threading.Event()
+def start_by_threading(function: Callable[[], object]) -> None:
+    threading.Thread(target=function).start()
+
+
+def start_without_it(function: Callable[[], object]) -> None:
+    _thread.start_new_thread(function, ())
+
+
+@pytest.mark.parametrize("start", [start_by_threading, start_without_it])
+def test_another_thread_is_counted_apart(start: Callable[[Callable[[], object]], None]):
+    done = threading.Event()
 
     def turn() -> None:
-        while not enough.is_set():
-            loop(1_000)
-            started.set()
+        loop(1_000)
+        done.set()
 
-    thread = threading.Thread(target=turn)
-    thread.start()
-    try:
-        with counting_bytecodes(by_name) as counts:
-            straight(1, 2)
-            started.clear()
-            started.wait(10)  # A turn ends, and another one begins.
-            started.clear()
-            started.wait(10)
-    finally:
-        enough.set()
-        thread.join()
-    assert counts["loop"] == 0
-    assert counts["turn"] == 0
-    assert counts["straight"] == len(instructions(straight))
+    with BytecodeCounter(by_name) as counter, counter.counting() as counts:
+        straight(1, 2)
+        start(turn)
+        assert done.wait(60)
+
+    assert counts.here["straight"] == len(instructions(straight))
+    assert counts.here["loop"] == counts.here["turn"] == 0
+    (other,) = counts.threads.values()
+    assert other["loop"] == count(loop, 1_000)["loop"]
+    assert other["turn"] > 0
+
+
+def test_a_thread_that_waits_for_work_is_counted_in_each_counting():
+    with BytecodeCounter(by_name) as counter, ThreadPoolExecutor(1) as pool:
+        found = []
+        for _ in range(3):
+            with counter.counting() as counts:
+                pool.submit(loop, 100).result()
+            found.append([own["loop"] for own in counts.threads.values()])
+            # Between two of them nothing is.
+            pool.submit(loop, 100).result()
+
+    assert found == [[count(loop, 100)["loop"]]] * 3
+
+
+def test_what_settles_is_not_counted_but_what_others_do_meanwhile_is():
+    go, done = threading.Event(), threading.Event()
+
+    def turn() -> None:
+        go.wait(60)
+        loop(100)
+        done.set()
+
+    def settle(_: object) -> None:
+        go.set()
+        straight(1, 2)
+        assert done.wait(60)
+
+    with BytecodeCounter(by_name) as counter, counter.counting(settle) as counts:
+        threading.Thread(target=turn).start()
+
+    assert (counts.here["straight"], counts.here["settle"]) == (0, 0)
+    assert sum(own["loop"] for own in counts.threads.values()) == count(loop, 100)["loop"]
+
+
+def test_how_threads_are_started_and_traced_is_there_again_afterwards():
+    before = threading.gettrace(), _thread.start_new_thread
+    count(straight, 1, 2)
+    assert (threading.gettrace(), _thread.start_new_thread) == before
 
 
 def test_a_trace_function_is_there_again_afterwards():

@@ -17,7 +17,8 @@ import pytest
 from connector.data import SchedulerOutput
 from harness import counting
 from harness.arms import ARMS, FLOOR, create_arm
-from harness.counting import FIGURES, Work, count_cells, count_work, iterations_of
+from harness.counting import FIGURES, Work, count_work, iterations_of
+from harness.passes import count_cells
 from scenarios.operations import random_run
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import create_workload
@@ -297,6 +298,16 @@ def test_the_seed_of_hashes_makes_no_difference():
     ]
     assert printed[0] == printed[1]
     assert json.loads(printed[0]) == [[work.calls, work.totals] for work in count_work(V2, [*ARMS])]
+
+
+def test_no_more_than_a_few_iterations_are_counted_where_that_is_asked_for():
+    (whole,), (part,) = count_work(V2, ["full-copy"]), count_work(V2, ["full-copy"], few=2)
+
+    assert (len(whole.steps), len(part.steps), part.iterations) == (4, 2, 2)
+    # Of the same workload.
+    assert part.steps == whole.steps[:2]
+    assert whole.totals["tokens"] == sum(step["tokens"] for step in whole.steps)
+    assert "retained_bytes" not in part.totals
 
 
 def test_the_seed_draws_what_is_accepted_of_draft_tokens():

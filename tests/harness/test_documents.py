@@ -9,7 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness.counting import Work
+from harness.counting import Variation, Work
+from harness.delegated import Delegated
 from harness.documents import (
     GateFile,
     VerificationFile,
@@ -82,6 +83,27 @@ def test_counted_work_is_whole_again():
     work = Work(CELL, "batched", 3, 6, 390, Counter({"get_tokens": 1}), totals)
     assert found == WorkFile(PATH, "3.11", (work,))
     assert found.works[0].per_iteration("retained_bytes") is None
+
+
+def test_what_was_told_of_counted_work_is_whole_again():
+    told = {
+        "variations": [{"figure": "bytecodes", "low": 1, "high": 2.5, "by_hash": True}],
+        "delegated": {
+            "bytecodes": 7,
+            "threads": ["worker"],
+            "processes": ["os.fork"],
+            "is_restless": True,
+        },
+    }
+    record = WORK["work"][0] | told
+
+    (work,) = load_work(PATH, WORK | {"work": [record]}).works
+
+    assert work.variations == [Variation("bytecodes", 1, 2.5, by_hash=True)]
+    assert work.delegated == Delegated(7, ["worker"], ["os.fork"], is_restless=True)
+    broken = record | {"delegated": {"threads": [3]}}
+    with pytest.raises(InputError, match="3 instead of a text"):
+        load_work(PATH, WORK | {"work": [broken]})
 
 
 def test_a_verification():

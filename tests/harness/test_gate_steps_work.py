@@ -6,6 +6,7 @@ import pytest
 
 from harness import gate_work
 from harness.budget import load_budget, update, write_budget
+from harness.counting import Variation
 from harness.gate import Outcome, Step
 from scenarios.errors import InputError
 
@@ -155,6 +156,30 @@ def test_growth_beyond_its_limit_is_a_finding(
     assert step.outcome is outcome
     named = f"- v2, batched: {figure} grows with the context to the power of "
     assert step.details.startswith(named) == (outcome is FOUND)
+
+
+def test_nobody_is_held_to_what_differs_between_two_runs(world: World):
+    world.works = make_works(tokens=20, objects=20)
+    work = world.works[2]
+    work.variations = [Variation("tokens", 10, 20, by_hash=False)]
+
+    steps = run(growth={"batch*": 0.01})
+
+    assert steps["exact work"].summary == "1 figures over budget"
+    told = "- work differs between two runs under one hash seed: batched in v2-8x128: tokens 10 to"
+    assert told in steps["exact work"].details
+    assert "objects grows with" in steps["growth"].details
+    assert "tokens grows with" not in steps["growth"].details
+
+
+def test_what_depends_on_the_hash_seed_is_told_and_compared(world: World):
+    world.works = make_works()
+    world.works[2].variations = [Variation("tokens", 10, 20, by_hash=True)]
+
+    step = run()["exact work"]
+
+    assert (step.outcome, step.summary[:30]) == (PASSED, "44 figures within their budget")
+    assert step.details == "- work depends on the hash seed: batched in v2-8x128: tokens 10 to 20"
 
 
 def test_growth_without_a_limit_is_none_of_its_business(world: World):

@@ -20,7 +20,7 @@ from harness.sources import ArmSource, find_source
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
-from .fake_valgrind import DIFFERING, FakeValgrind
+from .fake_valgrind import BY_HASH, DIFFERING, FakeValgrind
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
 
@@ -73,7 +73,21 @@ def test_what_is_counted_is_what_the_arm_executes_beyond_nothing(fake: FakeValgr
     assert (found.iterations, found.failure, found.is_identical) == (32, None, True)
     assert (found.per_iteration(0), found.per_iteration(1)) == (10.0, 11.0)
     assert (found.ratio, found.difference) == (1.1, 1.0)
-    assert len(fake.runs()) == 3
+    assert len(fake.runs()) == 5
+    assert (found.by_hash(0), found.by_hash(1)) == (None, None)
+
+
+def test_counts_under_other_hash_seeds_are_kept_apart(fake: FakeValgrind):
+    fake.does(BY_HASH)
+
+    found = count()
+
+    assert found.runs == [(320, 352)] * 3
+    assert found.is_identical
+    assert found.others == [(320, 384), (320, 416)]
+    # What Python's own dictionaries do is not the arm's.
+    assert (found.by_hash(0), found.by_hash(1)) == (None, (11.0, 13.0))
+    assert CellCount(CELL, 1, [(9_999, 5)] * 3, [(10_001, 5)] * 2).by_hash(0) is None
 
 
 def test_runs_that_differ_are_not_called_identical(fake: FakeValgrind):
@@ -83,6 +97,7 @@ def test_runs_that_differ_are_not_called_identical(fake: FakeValgrind):
 
     assert found.runs == [(320, 352), (352, 352), (384, 352)]
     assert not found.is_identical
+    assert found.by_hash(0) is None
     assert (found.per_iteration(0), found.ratio) == (11.0, 1.0)
     assert (found.extent(0), found.extent(1)) == ((10.0, 12.0), (11.0, 11.0))
 
@@ -105,7 +120,9 @@ def test_nothing_but_the_place_of_its_files_differs_from_run_to_run(
 
     count(duet(seed=3))
 
-    runs = fake.runs()
+    *runs, other, another = fake.runs()
+    seeds = [run["environment"]["PYTHONHASHSEED"] for run in (other, another)]
+    assert seeds == [f"{hash_seed(3, 1)}", f"{hash_seed(3, 2)}"]
     assert [Path(run.pop("folder")).name for run in runs] == ["run-0", "run-1", "run-2"]
     for run in runs:
         (place,) = [word for word in run["argv"] if word.startswith("--callgrind-out-file=")]
@@ -128,6 +145,21 @@ def test_nothing_but_the_place_of_its_files_differs_from_run_to_run(
         *(10, 32),
     )
     assert job["scenario"] == CELL.to_dict() | {"layer_groups": job["scenario"]["layer_groups"]}
+
+
+def test_a_variable_that_an_arm_names_reaches_it(
+    fake: FakeValgrind, monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+):
+    arm = tmp_path / "arm.py"
+    arm.write_text(f"import os\nMODE = os.environ.get('KV_MODE')\n{find_source('batched').text}")
+    monkeypatch.setenv("KV_MODE", "fast")
+    monkeypatch.setenv("KV_OTHER", "fast")
+
+    count(duet(b=f"file:{arm}"))
+
+    for run in fake.runs():
+        assert run["environment"]["KV_MODE"] == "fast"
+        assert "KV_OTHER" not in run["environment"]
 
 
 @pytest.mark.parametrize(

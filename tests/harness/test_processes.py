@@ -19,6 +19,10 @@ def where(number: int) -> tuple[int, int]:
     return number, os.getpid()
 
 
+def hashes(_number: int) -> int:
+    return hash("a text")
+
+
 def later_first(number: int) -> int:
     """The first call ends last."""
     time.sleep(0.3 if number == 0 else 0)
@@ -94,6 +98,18 @@ def test_calls_are_spread_over_other_processes():
     pids = {pid for _, pid in done}
     assert os.getpid() not in pids
     assert 1 <= len(pids) <= 2
+
+
+def test_other_processes_hash_alike_whoever_starts_them(monkeypatch: pytest.MonkeyPatch):
+    found = set()
+    for seed in (None, "5"):
+        if seed is None:
+            monkeypatch.delenv("PYTHONHASHSEED", raising=False)
+        else:
+            monkeypatch.setenv("PYTHONHASHSEED", seed)
+        found |= set(spread(hashes, [(1,), (2,)], 2))
+        assert os.environ.get("PYTHONHASHSEED") == seed
+    assert len(found) == 1
 
 
 def test_the_order_is_that_of_the_arguments_and_not_that_of_the_ends():

@@ -8,7 +8,9 @@ import pytest
 
 from harness.budget import PYTHON, Excess, Finding
 from harness.bytecodes import METHOD
-from harness.counting import FIGURES, Work
+from harness.counting import FIGURES, Variation, Work
+from harness.delegated import Delegated
+from harness.exactness import notes
 from reports.counts import render_finding, render_finding_json, write_work
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -175,6 +177,36 @@ def test_a_terminal_gets_the_same_words():
     assert text.splitlines()[-1] == LEGEND.replace("`", "'").strip()
 
 
+def test_what_is_not_the_same_each_time_or_not_all_is_told():
+    work = make_work(bytecodes=4_939)
+    work.variations = [
+        Variation("bytecodes", 1_234.75, 1_300, by_hash=True),
+        Variation("retained_bytes", 0, 16, by_hash=False),
+        Variation("objects", 0, 1, by_hash=True),
+    ]
+    names = [f"pool-{number}" for number in range(5)]
+    work.delegated = Delegated(4_000, names, ["os.fork"], is_restless=True)
+    lines = [
+        "Work depends on the hash seed: full-copy in v2-2x64: bytecodes 1,234.75 to 1,300, objects "
+        "0 to 1.",
+        "Work differs between two runs under one hash seed: full-copy in v2-2x64: retained bytes 0 "
+        "to 16; this is not held against a budget.",
+        "Work on other threads: full-copy in v2-2x64: 1,000 of 1,234.75 bytecodes per iteration; "
+        "alive after a call: pool-0, pool-1, pool-2 and 2 more.",
+        "Threads that never rest: full-copy in v2-2x64: not all that they do is counted.",
+        "Work in child processes, which is not counted: full-copy in v2-2x64: os.fork.",
+    ]
+
+    parts = render([work]).split("\n\n")
+
+    # What differs between two runs is not exact.
+    first = "Work per iteration, mean over 4 iterations, exact but for what is named below:"
+    assert (parts[0], parts[2:7]) == (first, lines)
+    told = notes([work])
+    assert render_finding(finding(), "b.toml", told).splitlines()[1:] == lines
+    assert json.loads(render_finding_json(finding(), told))["notes"] == told
+
+
 def test_json_holds_everything():
     document = json.loads(render(PAIR, "json"))
 
@@ -184,6 +216,7 @@ def test_json_holds_everything():
         "bytecodes_by",
         "origins",
         "metadata",
+        "notes",
         "work",
         "growth",
     ]
@@ -202,7 +235,10 @@ def test_json_holds_everything():
         "per_iteration": nothing | {name: value / 4 for name, value in own.items()},
         "per_request": nothing | {name: value / 8 for name, value in own.items()},
         "calls_per_iteration": {"get_tokens()": 2, "state": 2},
+        "variations": [],
+        "delegated": {"bytecodes": 0, "threads": [], "processes": [], "is_restless": False},
     }
+    assert document["notes"] == []
     assert second["arm"] == "floor"
     assert second["per_iteration"]["retained_bytes"] is None
     assert len(document["growth"]) == 2 * len(FIGURES)
@@ -277,4 +313,6 @@ def test_a_finding_as_json():
             }
         ],
         "missing": ["v2-2x64, new: no budget"],
+        "unsteady": 0,
+        "notes": [],
     }

@@ -47,7 +47,8 @@ def test_the_whole_report():
         "Valgrind 3.99 (callgrind) counted what a call of each arm executes, without what a call "
         "that does nothing does, as a mean over the given iterations after 10 iterations of "
         "warm-up, in each of 3 fresh processes with the same hash seed and input seed and the "
-        "collector off. Both arms begin with the same memory and see the same workload. Where "
+        "collector off; two more under other hash seeds tell whether the work depends on them. "
+        "Both arms begin with the same memory and see the same workload. Where "
         "fewer iterations are counted than a block has tokens, the crossing of block boundaries "
         "can weigh more or less than it does in the long run. A difference of a few hundredths of "
         "a per cent can come from where things lie in memory. Counts hold for this Python, its C "
@@ -80,6 +81,13 @@ def test_what_is_not_identical_or_missing_is_said_plainly():
         "medians are shown.",
     ]
     assert len(parts) == 6
+
+
+def test_work_that_depends_on_the_hash_seed_is_told():
+    cell = CellCount(SMALL, 32, [(320, 640)] * 3, [(320, 704), (320, 672)])
+    assert written([cell]).split("\n\n")[2] == (
+        "Work depends on the hash seed: `incremental` in v2-2x64: instructions 20.0 to 22.0."
+    )
 
 
 def test_an_arm_against_itself_and_a_trace_have_their_columns():
@@ -130,6 +138,8 @@ def test_json_is_one_document_with_null_for_what_is_unknown():
                 "difference": pytest.approx(20_000.6),
                 "runs": [[10_000_000, 10_100_003]] * 3,
                 "identical": True,
+                "other_hash_seeds": [],
+                "depends_on_hash_seed": [False, False],
                 "failure": None,
                 "took": 2.04,
             },
@@ -143,6 +153,8 @@ def test_json_is_one_document_with_null_for_what_is_unknown():
                 "difference": None,
                 "runs": [],
                 "identical": False,
+                "other_hash_seeds": [],
+                "depends_on_hash_seed": [False, False],
                 "failure": "the worker died",
                 "took": 0.0,
             },

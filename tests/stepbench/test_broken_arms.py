@@ -1,11 +1,12 @@
 """Arms from elsewhere that misbehave in every way: one finding, one exit code, nothing left."""
 
+import json
 import os
 from pathlib import Path
 
 import pytest
 
-from .conftest import Run, assert_refused
+from .conftest import Run, assert_refused, run_script
 
 ARM = (Path(__file__).parents[2] / "connector/batched.py").read_text()
 BUILD = "        scheduler_output = SchedulerOutput("
@@ -84,6 +85,23 @@ def test_what_it_does_to_modules_stays_with_it(run_here: Run, arm: Path):
 
     assert (ran.code, ran.err) == (0, "")
     assert '"same": true' in ran.out
+
+
+def test_an_output_that_goes_by_hashes_differs_again_when_it_is_repeated(
+    arm: Path, monkeypatch: pytest.MonkeyPatch
+):
+    word = "next(iter({'alpha', 'beta', 'gamma', 'delta', 'omega'}))"
+    last = "        return scheduler_output\n"
+    assert ARM.count(last) == 1
+    arm.write_text(
+        ARM.replace(last, f"        scheduler_output.attention_dp_rank = {word}\n{last}")
+    )
+    found = []
+    for seed in ("1", "2", "3"):
+        monkeypatch.setenv("PYTHONHASHSEED", seed)
+        document = run_script("verify", f"file:{arm}", "--runs", "1", "-q", "--json")
+        found.append(json.loads(document.out)["difference"]["actual"])
+    assert len(set(found)) == 1
 
 
 def test_a_pipe_or_a_device_is_no_arm(run_here: Run, tmp_path: Path):

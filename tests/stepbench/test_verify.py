@@ -9,6 +9,12 @@ from stepbench import verify as command
 from .conftest import Run, assert_refused
 
 
+@pytest.fixture
+def here(monkeypatch: pytest.MonkeyPatch):
+    """Plays in this process, where the arms can be changed."""
+    monkeypatch.setattr(command, "_LIMIT", None)
+
+
 def test_arms_that_do_the_same(run_here: Run):
     ran = run_here("verify", "--runs", "6", "--jobs", "1", "-q")
 
@@ -28,6 +34,7 @@ def test_one_run_as_json_and_the_coverage_as_a_table(run_here: Run):
     assert f"| join | {document['coverage']['join']} | 100% |" in table
 
 
+@pytest.mark.usefixtures("here")
 def test_a_wrong_arm_ends_in_a_finding(run_here: Run, monkeypatch: pytest.MonkeyPatch):
     monkeypatch.setattr("connector.incremental.get_draft_token_length", lambda _req: 0)
 
