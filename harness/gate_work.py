@@ -7,6 +7,7 @@ from pathlib import Path
 
 from scenarios.errors import InputError, NoBaselineError
 
+from . import git
 from .arms import FLOOR
 from .budget import (
     Budget,
@@ -21,7 +22,7 @@ from .budget import (
 from .counting import Work
 from .gate import GateConfig, Outcome, Step
 from .growth import growth
-from .revision import ROOT, git
+from .revision import ROOT
 
 # Figures whose growth with the context the gate bounds: work, and not memory.
 _GROWING = ("native_calls", "tokens", "page_indices", "objects", "bytecodes")
@@ -114,7 +115,7 @@ def _base_of(path: Path, base: str) -> Budget | None:
     Without budgets where there was none to be read.
     """
     relative = path.resolve().relative_to(ROOT)
-    text = git("show", f"{base}:./{relative}", strip=False)
+    text = git.read_at(base, f"./{relative}", ROOT)
     if text == path.read_text(encoding="utf-8"):
         return None
     try:

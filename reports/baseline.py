@@ -13,6 +13,7 @@ import numpy as np
 from harness.fingerprint import DIGEST, check_same_fingerprint
 from harness.pytest_results import TOOL
 from harness.results import Results
+from harness.revision import revision_words
 from harness.statistics import Estimate, student_t
 from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -213,11 +214,7 @@ def _conditions(results: Results) -> dict[str, str]:
         for run in runs
     )
     # More than one where a measurement was carried on with after a change.
-    revisions = dict.fromkeys(
-        str(run.get("stepbench_revision", "unknown"))[:12]
-        + (" with local changes" if run.get("stepbench_dirty") else "")
-        for run in runs
-    )
+    revisions = dict.fromkeys(map(revision_words, runs))
     return {
         "tool": str(results.metadata.get(TOOL, "stepbench")),
         "Python": " and ".join(pythons),

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness import git
 from harness.counting import iterations_of
 from harness.duet import check_memory
 from harness.files import write_atomically
@@ -15,7 +16,7 @@ from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import available_memory, choose_cpus, lock_cpu
 from harness.results import check_writable
-from harness.revision import git
+from harness.revision import ROOT
 from reports.equivalence import render_text
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError
@@ -141,7 +142,10 @@ def command(
 
 def _base_words(base: str) -> list[str]:
     """Return which commit the base is: a branch, or HEAD~1, is another one tomorrow."""
-    commit = git("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    try:
+        commit = git.find_commit(base, ROOT)
+    except git.GitError as error:
+        return [f"base {base}: commit unknown ({error})"]
     return [] if commit is None else [f"base {base}: commit {commit[:12]}"]
 
 

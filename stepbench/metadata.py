@@ -8,23 +8,19 @@ from datetime import datetime
 
 from harness.fingerprint import DIGEST, identity
 from harness.machine import describe, pinned
-from harness.revision import own_revision
+from harness.revision import DIRTY, REVISION, WHY_UNKNOWN, own_revision, revision_words
 
 from . import __version__
 
 
 def run_metadata(cpu: int | None) -> dict[str, str | int | float]:
     """Return version, revision, fingerprint and state of the machine, for the core measured on."""
-    found: dict[str, str | int | float] = {
+    return {
         "stepbench_version": __version__,
         **identity(),
         **describe(cpu),
+        **own_revision().as_metadata(),
     }
-    revision = own_revision()
-    if revision is not None:
-        found["stepbench_revision"] = revision[0]
-        found["stepbench_dirty"] = int(revision[1])
-    return found
 
 
 def described_code(provider: str) -> dict[str, object]:
@@ -34,7 +30,7 @@ def described_code(provider: str) -> dict[str, object]:
         provider: where the stand-ins come from.
     """
     found = described_run((), provider)
-    names = ("where", "command", DIGEST, "stepbench_revision", "stepbench_dirty")
+    names = ("where", "command", DIGEST, REVISION, DIRTY, WHY_UNKNOWN)
     return {name: found[name] for name in names if name in found}
 
 
@@ -47,10 +43,9 @@ def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, o
         more: what else belongs into the sentence.
     """
     found = run_metadata(cpus[-1] if cpus else None)
-    dirty = " with local changes" if found.get("stepbench_dirty") else ""
     parts = (
         f"stepbench {__version__}",
-        f"revision {str(found.get('stepbench_revision', 'unknown'))[:12]}{dirty}",
+        f"revision {revision_words(found)}",
         f"Python {platform.python_version()}",
         f"host {platform.node()}",
         f"machine {found.get('stepbench_machine', 'unknown')}",
