@@ -7,8 +7,9 @@ import signal
 import subprocess
 import sys
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from types import MappingProxyType
 from typing import IO, TextIO
 
 from scenarios.errors import WorkerError
@@ -27,17 +28,26 @@ class Child:
         command: its command line.
         hash_seed: its PYTHONHASHSEED.
         text: its standard input.
+        variables: what its environment holds beside ours.
     """
 
     what: str
     command: Sequence[str]
     hash_seed: int
     text: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
-def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:
+def run_child(
+    what: str,
+    command: Sequence[str],
+    hash_seed: int,
+    text: str,
+    timeout: float,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Run one worker; see ``run_children``."""
-    return run_children([Child(what, command, hash_seed, text)], timeout)[0]
+    return run_children([Child(what, command, hash_seed, text, variables)], timeout)[0]
 
 
 def run_children(children: Sequence[Child], timeout: float) -> list[str]:
@@ -95,7 +105,7 @@ def _start(child: Child) -> Iterator[tuple[subprocess.Popen[str], IO[bytes]]]:
         # A session of its own: Ctrl-C reaches this process alone, which then stops the worker.
         with subprocess.Popen(
             child.command,
-            env=child_environment(child.hash_seed),
+            env=child_environment(child.hash_seed) | dict(child.variables),
             stdin=text,
             stdout=subprocess.PIPE,
             stderr=errors,

@@ -2,7 +2,8 @@
 
 ``NAME``, an arm of this project; ``git:REV:NAME``, the same as of a revision of this project;
 ``file:PATH``, one module by itself; ``trtllm:CHECKOUT[@REV]``, the connector module of a
-TensorRT-LLM checkout, as of a revision or as it is in the work tree.
+TensorRT-LLM checkout, as of a revision or as it is in the work tree. In front of each there may be
+environment variables of its own, ``NAME=VALUE``.
 """
 
 from __future__ import annotations
@@ -20,6 +21,7 @@ from .arms import ARMS
 from .files import read_input
 from .linking import SURFACE, belongs_to_engine, find_imports
 from .revision import ROOT
+from .variables import split_variables
 
 # Where the module is in a checkout: now, before it moved, and at first.
 _CANDIDATES = (
@@ -57,6 +59,11 @@ class ArmSource:
         return self.package.startswith(SURFACE)
 
     @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its own, by name."""
+        return split_variables(self.spec)[0]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -72,15 +79,16 @@ def find_source(spec: str) -> ArmSource:
     if not spec.isprintable():
         # It would end a row of a table, or tell a terminal what to do.
         raise InputError(f"arm {spec!r} holds a character that cannot be printed")
-    kind, _, rest = spec.partition(":")
+    _, named = split_variables(spec)
+    kind, _, rest = named.partition(":")
     if rest and kind == "file":
         return _from_file(spec, _expanded(rest))
     if rest and kind == "trtllm":
         return _from_checkout(spec, rest)
     if rest and kind == "git":
         return _from_own_revision(spec, rest)
-    path = _path(spec)
-    return ArmSource(spec, spec, str(path), _read(path))
+    path = _path(named)
+    return ArmSource(spec, named, str(path), _read(path))
 
 
 def _from_file(spec: str, path: Path) -> ArmSource:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -25,7 +26,7 @@ from harness.verification import Contest, play_briefly
 from scenarios.errors import InputError
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
-from .foreign import find_sources, origins, runnable
+from .foreign import find_sources, runnable
 from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
@@ -38,6 +39,7 @@ from .options import (
     unused_file,
 )
 from .progress import CountingProgress
+from .surroundings import find_surroundings
 from .verified import are_refused, verified_words
 
 
@@ -151,12 +153,16 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
-    named = origins({source.spec: source for source in (duet.a, duet.b) if source.origin})
+    surroundings = find_surroundings((a, b), {a: duet.a, b: duet.b}, provider)
+    named = surroundings.origins(
+        {source.spec: source for source in (duet.a, duet.b) if source.origin or source.variables}
+    )
     if are_refused(verification, chosen, named):
         return FOUND
     words = verified_words(verification, named)
-    metadata = described_run(duet.cpus, duet.provider, *words)
+    metadata = described_run(duet.cpus, duet.provider, surroundings, *words)
     if valgrind is not None:
+        duet = replace(duet, environment=surroundings.names)
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
     results: list[CellResult] = []

@@ -1,0 +1,92 @@
+"""What is around the arms of a command and decides what they do: environment and packages."""
+
+from __future__ import annotations
+
+import json
+import os
+import shlex
+import sys
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+
+from harness.arms import FLOOR
+from harness.conditions import VERSIONS
+from harness.environment import ENVIRONMENT, Environment, to_json, with_environment
+from harness.observation import imports_os, observe, packages, version_of
+from harness.processes import FOREIGN_LIMIT, spread
+from harness.sources import ArmSource, find_source
+
+from .foreign import origins
+
+# The package that a provider's stand-ins come from.
+_NATIVE = {"nanobind": {"stepbench_native"}, "tensorrt_llm": {"tensorrt_llm"}}
+
+
+@dataclass(frozen=True)
+class Surroundings:
+    """What the arms of a command depend on beside their sources.
+
+    Attributes:
+        environments: what each arm read of the environment, of those that read any.
+        versions: the versions of the packages that the measured code imports.
+    """
+
+    environments: Mapping[str, Environment] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it, in the same environment."""
+        line = shlex.join(["stepbench", *sys.argv[1:]])
+        return with_environment(line, self.environments.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that the arms read, and that are set."""
+        known = {
+            name: None
+            for each in self.environments.values()
+            for name in (*each.values, *each.hidden, *each.others)
+        }
+        return tuple(name for name in known if name in os.environ)
+
+    def as_metadata(self) -> dict[str, str]:
+        """Return what is noted with a measurement."""
+        return {ENVIRONMENT: to_json(self.environments), VERSIONS: json.dumps(self.versions)}
+
+    def origins(self, sources: Mapping[str, ArmSource]) -> dict[str, str]:
+        """Return where each source is from, and what each arm reads of the environment."""
+        found = origins(sources)
+        for arm, environment in self.environments.items():
+            found[arm] = f"{found.get(arm, 'an arm of this project')}, {environment.words()}"
+        for arm, source in sources.items():
+            read = self.environments.get(arm, Environment())
+            unread = [name for name in source.variables if name not in read.values]
+            if unread:
+                found[arm] += f", is not seen to read {', '.join(unread)}"
+        return found
+
+
+def find_surroundings(
+    arms: Sequence[str], sources: Mapping[str, ArmSource], provider: str
+) -> Surroundings:
+    """Return what arms depend on.
+
+    Args:
+        arms: their names.
+        sources: the sources of those that are named by where their source is.
+        provider: where the stand-ins come from.
+
+    Raises:
+        InputError: an arm cannot be imported.
+        WorkerError: it ends its process or hangs.
+    """
+    known = {arm: sources.get(arm) or find_source(arm) for arm in arms if arm != FLOOR}
+    asked = {arm: source for arm, source in known.items() if imports_os(source)}
+    # In another process, in which the environment can be looked at and nothing is measured.
+    alone = [(source,) for source in asked.values()]
+    found = spread(observe, alone, 1, limit=FOREIGN_LIMIT, describe=lambda source: source.spec)
+    environments = {arm: each for arm, each in zip(asked, found, strict=True) if each}
+    imported = {name for source in known.values() for name in packages(source)}
+    imported |= _NATIVE.get(provider, set())
+    return Surroundings(environments, {name: version_of(name) for name in sorted(imported)})
