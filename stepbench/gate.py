@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
@@ -21,7 +20,7 @@ from harness.revision import ROOT
 from reports.equivalence import render_text
 from reports.words import sentences
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError
 from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -29,7 +28,7 @@ from .cli import INTERRUPTED
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import cpus_option, jobs_option
-from .surroundings import Surroundings, find_surroundings
+from .surroundings import find_surroundings
 
 # Seconds without any result after which a process of arms counts as hanging: far more than the
 # largest cell takes.
@@ -126,7 +125,7 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
 
-    surroundings = _surroundings(settings.arms)
+    surroundings = find_surroundings(settings.arms, {}, DEFAULT_PROVIDER)
     reads = (line.rstrip(".") for line in sentences(surroundings.origins({})))
     words = [*_base_words(settings.base), *reads]
     metadata = described_run(cores, DEFAULT_PROVIDER, surroundings, *words)
@@ -144,14 +143,6 @@ def command(
     with unread_is_fine():
         click.echo(document if as_json else summary, nl=False)
     return code
-
-
-def _surroundings(arms: Sequence[str]) -> Surroundings:
-    """Return what the arms depend on; nothing where one breaks, which a step has told."""
-    try:
-        return find_surroundings(arms, {}, DEFAULT_PROVIDER)
-    except (InputError, WorkerError):
-        return Surroundings()
 
 
 def _base_words(base: str) -> list[str]:

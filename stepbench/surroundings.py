@@ -15,8 +15,11 @@ from harness.environment import ENVIRONMENT, Environment, to_json, with_environm
 from harness.observation import imports_os, observe, packages, version_of
 from harness.processes import FOREIGN_LIMIT, spread
 from harness.sources import ArmSource, find_source
+from scenarios.errors import InputError, WorkerError
 
 from .foreign import origins
+
+_OURS = "an arm of this project"
 
 # The package that a provider's stand-ins come from.
 _NATIVE = {"nanobind": {"stepbench_native"}, "tensorrt_llm": {"tensorrt_llm"}}
@@ -29,10 +32,12 @@ class Surroundings:
     Attributes:
         environments: what each arm read of the environment, of those that read any.
         versions: the versions of the packages that the measured code imports.
+        unknown: why it is not known what an arm reads, of those that break when they are looked at.
     """
 
     environments: Mapping[str, Environment] = field(default_factory=dict)
     versions: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def command(self) -> str:
@@ -58,11 +63,15 @@ class Surroundings:
         """Return where each source is from, and what each arm reads of the environment."""
         found = origins(sources)
         for arm, environment in self.environments.items():
-            found[arm] = f"{found.get(arm, 'an arm of this project')}, {environment.words()}"
+            found[arm] = f"{found.get(arm, _OURS)}, {environment.words()}"
+        for arm, why in self.unknown.items():
+            found[arm] = (
+                f"{found.get(arm, _OURS)}, what it reads of the environment is unknown: {why}"
+            )
         for arm, source in sources.items():
             read = self.environments.get(arm, Environment())
             unread = [name for name in source.variables if name not in read.values]
-            if unread:
+            if unread and arm not in self.unknown:
                 found[arm] += f", is not seen to read {', '.join(unread)}"
         return found
 
@@ -76,17 +85,35 @@ def find_surroundings(
         arms: their names.
         sources: the sources of those that are named by where their source is.
         provider: where the stand-ins come from.
-
-    Raises:
-        InputError: an arm cannot be imported.
-        WorkerError: it ends its process or hangs.
     """
     known = {arm: sources.get(arm) or find_source(arm) for arm in arms if arm != FLOOR}
-    asked = {arm: source for arm, source in known.items() if imports_os(source)}
-    # In another process, in which the environment can be looked at and nothing is measured.
-    alone = [(source,) for source in asked.values()]
-    found = spread(observe, alone, 1, limit=FOREIGN_LIMIT, describe=lambda source: source.spec)
-    environments = {arm: each for arm, each in zip(asked, found, strict=True) if each}
+    seen, unknown = _observe({arm: each for arm, each in known.items() if imports_os(each)})
     imported = {name for source in known.values() for name in packages(source)}
     imported |= _NATIVE.get(provider, set())
-    return Surroundings(environments, {name: version_of(name) for name in sorted(imported)})
+    return Surroundings(
+        {arm: each for arm, each in seen.items() if each},
+        {name: version_of(name) for name in sorted(imported)},
+        unknown,
+    )
+
+
+def _observe(
+    sources: Mapping[str, ArmSource],
+) -> tuple[dict[str, Environment], dict[str, str]]:
+    """Return what each arm read of the environment, or why that is not known.
+
+    In another process, in which the environment can be looked at and nothing is measured. An arm
+    that breaks there breaks others only if they are in the same process.
+    """
+    alone = [(source,) for source in sources.values()]
+    try:
+        found = spread(observe, alone, 1, limit=FOREIGN_LIMIT)
+        return dict(zip(sources, found, strict=True)), {}
+    except (InputError, WorkerError) as error:
+        if len(sources) == 1:
+            return {}, dict.fromkeys(sources, str(error))
+    each = [_observe({arm: source}) for arm, source in sources.items()]
+    return (
+        {arm: read for seen, _ in each for arm, read in seen.items()},
+        {arm: why for _, unknown in each for arm, why in unknown.items()},
+    )

@@ -255,3 +255,13 @@ def test_times_in_another_environment_are_compared_and_that_is_told(
     assert ran.code == 0
     assert f"Other conditions differ: FOO of {arm} 1 -> 2." in ran.out
     assert f"`{arm}` reads FOO=2." in ran.out
+
+
+def test_an_arm_that_breaks_is_told_by_what_it_breaks(run_here: Run):
+    sound = write_arm("sound", HEADERS["get"])
+    arm = write_arm("arm", "import os\nFOO = os.environ['FOO']", "os._exit(3)")
+
+    ran = run_here("verify", sound, arm, "--runs", "1", "-q")
+
+    assert (ran.code, ran.out) == (1, "")
+    assert "a process of play_runs was killed or died" in ran.err
