@@ -58,7 +58,7 @@ class Environment:
     def states(self) -> dict[str, str]:
         """Return by name what can be compared: ``unset``, the value, or its digest."""
         found = {
-            name: "unset" if value is None else _shown(value) for name, value in self.values.items()
+            name: "unset" if value is None else _whole(value) for name, value in self.values.items()
         }
         digests = {**self.hidden, **self.others}
         return found | {name: f"(sha256 {digest})" for name, digest in digests.items()}
@@ -146,6 +146,12 @@ def _digest(value: str) -> str:
 
 def _is_text(value: str) -> bool:
     return value.isprintable()
+
+
+def _whole(value: str) -> str:
+    """Return what tells a value from every other, however long it is."""
+    is_cut = len(value) > _LONGEST
+    return f"{_shown(value)} (sha256 {_digest(value)})" if is_cut else _shown(value)
 
 
 def _shown(value: str) -> str:

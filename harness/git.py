@@ -40,7 +40,10 @@ _REMEDIES = {
     "corrupt|bad object|bad tree|unable to read|is empty|missing (blob|tree)|bad signature|inflate"
     "|index file": "it is damaged: git -C {folder} fsck says what is; clone it anew",
 }
-_SAFE = re.compile(r"detected dubious ownership in repository at '(.*)'")
+# Now, and as versions before 2.36 had it.
+_UNSAFE = re.compile(
+    r"dubious ownership in repository at '(.*)'|unsafe repository \('(.*)' is owned"
+)
 _NO_SUCH_PATH = re.compile(r"^fatal: path .* (does not exist in|exists on disk, but not in) ", re.M)
 
 
@@ -168,9 +171,10 @@ def _error(errors: str, folder: Path) -> GitError:
     said += [line for line in lines if not line.startswith(("warning:", "hint:"))]
     reason = said[0].removeprefix("fatal:").removeprefix("error:").strip() if said else "it failed"
     words = f"git: {reason}"
-    unsafe = _SAFE.search(errors)
+    unsafe = _UNSAFE.search(errors)
     if unsafe:
-        remedy = f"git config --global --add safe.directory {shlex.quote(unsafe[1])}"
+        place = shlex.quote(unsafe[1] or unsafe[2])
+        remedy = f"git config --global --add safe.directory {place}"
         return GitError(f"{words}; {remedy}")
     if "not a git repository (or any" in errors and not (folder / ".git").exists():
         return NoRepositoryError(words)

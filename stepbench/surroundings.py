@@ -69,8 +69,8 @@ class Surroundings:
                 f"{found.get(arm, _OURS)}, what it reads of the environment is unknown: {why}"
             )
         for arm, source in sources.items():
-            read = self.environments.get(arm, Environment())
-            unread = [name for name in source.variables if name not in read.values]
+            read = self.environments.get(arm, Environment()).states()
+            unread = [name for name in source.variables if name not in read]
             if unread and arm not in self.unknown:
                 found[arm] += f", is not seen to read {', '.join(unread)}"
         return found
