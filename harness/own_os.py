@@ -99,7 +99,6 @@ def add_os(name: str, variables: dict[str, str], reads: Reads | None = None) -> 
             copy = FunctionType(code, vars(own), value.__name__, defaults, closure)
             copy.__kwdefaults__ = value.__kwdefaults__
             setattr(own, key, functools.update_wrapper(copy, value))
-    own_environment: Any = own
     data: dict[bytes, bytes] = os.environb._data  # type: ignore[attr-defined]
     if variables or reads is not None:
         extra = {os.fsencode(key): os.fsencode(value) for key, value in variables.items()}
@@ -108,7 +107,7 @@ def add_os(name: str, variables: dict[str, str], reads: Reads | None = None) -> 
         like: Any = getattr(os, key)
         codecs = (like.encodekey, like.decodekey, like.encodevalue, like.decodevalue)
         made = _Environ(data, *codecs) if reads is None else _NotingEnviron(like, data, reads)
-        setattr(own_environment, key, made)
+        setattr(own, key, made)
     sys.modules[name] = own
 
 

@@ -154,9 +154,9 @@ def command(
         limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
     surroundings = find_surroundings((a, b), {a: duet.a, b: duet.b}, provider)
-    named = surroundings.origins(
-        {source.spec: source for source in (duet.a, duet.b) if source.origin or source.variables}
-    )
+    told = {source.spec: source for source in (duet.a, duet.b) if source.origin}
+    told |= {spec: source for spec, source in sources.items() if surroundings.concern(source)}
+    named = surroundings.origins(told)
     if are_refused(verification, chosen, named):
         return FOUND
     words = verified_words(verification, named)

@@ -55,6 +55,10 @@ class Surroundings:
         }
         return tuple(name for name in known if name in os.environ)
 
+    def concern(self, source: ArmSource) -> bool:
+        """Return whether there is anything to tell of an arm's environment."""
+        return bool(source.variables) or source.spec in {**self.environments, **self.unknown}
+
     def as_metadata(self) -> dict[str, str]:
         """Return what is noted with a measurement."""
         return {ENVIRONMENT: to_json(self.environments), VERSIONS: json.dumps(self.versions)}

@@ -116,6 +116,7 @@ def test_each_command_keeps_it(run_here: Run, command: str):
 
     assert ran.code in (0, 3), ran.err
     assert "reads FOO=1" in ran.out
+    assert f"`{arm}`: arm.py, sha256 " in ran.out or command == "verify"
     if command == "speedup":
         metadata = dict(pyperf.BenchmarkSuite.load("x.json").get_metadata())
     else:
