@@ -14,10 +14,11 @@ from typing import Protocol, cast
 from connector.data import SchedulerOutput
 from connector.interfaces import LlmRequest
 from scenarios.errors import InputError, described, unknown
-from scenarios.selection import split
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.kv_cache_v1 import KVCacheManager
 from stubs.kv_cache_v2 import KVCacheManagerV2
+
+from .variables import split_list, split_variables
 
 # Name -> module. The module's class KvCacheConnectorSchedulerOutputManager is the arm. Each is a
 # step further down from the first to the floor.
@@ -91,22 +92,29 @@ def as_factories(arms: Sequence[str] | Mapping[str, ArmFactory]) -> dict[str, Ar
 
 
 def is_foreign(spec: str) -> bool:
-    """Return whether a specification names an arm by where its source is."""
-    kind, colon, _ = spec.partition(":")
-    return bool(colon) and kind in KINDS
+    """Return whether a specification names an arm by where its source is, or with variables."""
+    try:
+        variables, rest = split_variables(spec)
+    except InputError:
+        return False
+    kind, colon, _ = rest.partition(":")
+    return bool(variables) or (bool(colon) and kind in KINDS)
 
 
 def split_arms(text: str) -> tuple[str, ...]:
     """Return the arms of a list such as ``full-copy,incremental``; ``all`` means the whole ladder.
 
-    Arms that are named by where their source is are not looked at.
+    Arms that are named by where their source is are not looked at. A comma within quotes is part
+    of the value of an arm's own variable.
 
     Raises:
         InputError: an arm is unknown, named twice or empty.
     """
     if text.strip() == "all":
         return (*ARMS, FLOOR)
-    names = tuple(split("arms", text))
+    names = tuple(split_list(text))
+    if not all(names):
+        raise InputError(f"arms {text!r}: an entry is empty")
     check_arms(names)
     return names
 
@@ -123,6 +131,9 @@ def check_arms(names: Sequence[str], *, floor: bool = True, foreign: bool = True
     if not names:
         raise InputError("no arm is named")
     for index, name in enumerate(names):
+        variables, rest = split_variables(name)
+        if variables and not is_foreign(rest) and rest not in ARMS:
+            raise unknown("arm", rest, ARMS)
         if is_foreign(name):
             if not foreign:
                 raise InputError(f"arm {name!r}: only arms of this project can be named here")

@@ -12,9 +12,10 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
+from types import MappingProxyType
 from typing import IO, Any, TextIO
 
 from scenarios.errors import LostWorkerError, WorkerError
@@ -52,12 +53,14 @@ class Child:
         command: its command line.
         hash_seed: its PYTHONHASHSEED.
         text: its standard input.
+        variables: what its environment holds beside ours.
     """
 
     what: str
     command: Sequence[str]
     hash_seed: int
     text: str
+    variables: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -198,9 +201,16 @@ def _memory_file(name: str, content: bytes = b"") -> Iterator[IO[bytes]]:
         yield file
 
 
-def run_child(what: str, command: Sequence[str], hash_seed: int, text: str, timeout: float) -> str:
+def run_child(
+    what: str,
+    command: Sequence[str],
+    hash_seed: int,
+    text: str,
+    timeout: float,
+    variables: Mapping[str, str] = MappingProxyType({}),
+) -> str:
     """Run one worker; see ``run_children``."""
-    return run_children([Child(what, command, hash_seed, text)], timeout)[0]
+    return run_children([Child(what, command, hash_seed, text, variables)], timeout)[0]
 
 
 def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
@@ -259,7 +269,7 @@ def _start(child: Child) -> Iterator[_Worker]:
         _memory_file("errors") as errors,
         started(
             child.command,
-            env=child_environment(child.hash_seed),
+            env=child_environment(child.hash_seed) | dict(child.variables),
             stdin=text,
             stdout=output,
             stderr=errors,

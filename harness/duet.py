@@ -48,6 +48,7 @@ class Duet:
         provider: where the stand-ins come from.
         comparisons: how many comparisons are made together, where they are more than the cells.
         gc: whether the garbage collector runs during the measurement.
+        environment: the variables of ours that the arms read, for workers that have no others.
     """
 
     a: ArmSource
@@ -60,6 +61,7 @@ class Duet:
     provider: str = DEFAULT_PROVIDER
     comparisons: int = 1
     gc: bool = False
+    environment: tuple[str, ...] = ()
 
     @property
     def rule(self) -> Rule:

@@ -10,6 +10,7 @@ from pathlib import Path
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, LostWorkerError, NoBaselineError, WorkerError
 
+from . import git
 from .arms import FLOOR, REFERENCE, check_arms
 from .budget import departures, load_budget
 from .counting import Work
@@ -29,7 +30,7 @@ from .gate_work import growing, work
 from .loading import ArmOfSource
 from .machine import keep_off
 from .passes import count_cells
-from .revision import ROOT, git
+from .revision import ROOT
 from .shared_code import changed_shared_code, same_code
 from .sources import ArmSource, find_source
 from .verification import Contest, Verification, play_briefly, verify
@@ -81,13 +82,17 @@ def run_gate(
         yield Step("cells", Outcome.NOTHING_TO_COMPARE, words)
         return
     check_patterns(config)
-    commit = git("rev-parse", "--verify", "--quiet", f"{config.base}^{{commit}}")
-    if commit is None:
-        words = f"there is no git revision {config.base!r} here{_why_not()}"
-        yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
+    try:
+        commit = git.find_commit(config.base, ROOT)
+        if commit is None:
+            words = f"there is no git revision {config.base!r} here{git.why_missing(ROOT)}"
+            yield Step("base", Outcome.NOTHING_TO_COMPARE, words)
+            return
+        # Where this work left it: what the base has got since is not this change's.
+        parted = git.merge_base("HEAD", commit, ROOT)
+    except git.GitError as error:
+        yield Step("base", Outcome.NOTHING_TO_COMPARE, f"{config.base}: {error}")
         return
-    # Where this work left it: what the base has got since is not this change's.
-    parted = git("merge-base", "HEAD", commit)
     if parted is not None and parted != commit:
         words = f"{config.base} has moved on: held against {parted[:12]}, where this work left it"
         yield Step("base", Outcome.PASSED, words)
@@ -127,7 +132,7 @@ def configuration(config: GateConfig, file: Path) -> Iterator[Step]:
     if not file.resolve().is_relative_to(ROOT):
         return
     path = file.resolve().relative_to(ROOT)
-    text = git("show", f"{config.base}:./{path}", strip=False)
+    text = git.read_at(config.base, f"./{path}", ROOT)
     try:
         before = parse_config(text or "", f"{path}", table_of(path))
     except InputError:
@@ -138,15 +143,6 @@ def configuration(config: GateConfig, file: Path) -> Iterator[Step]:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, f"no longer checked: {', '.join(gone)}")
     if looser:
         yield Step(name, Outcome.PASSED, f"less strict than at the base: {'; '.join(looser)}")
-
-
-def _why_not() -> str:
-    """Return why a revision may be missing, where that can be told."""
-    if git("rev-parse", "--git-dir") is None:
-        return ": no git repository, or no git on the PATH"
-    if git("rev-parse", "--is-shallow-repository") == "true":
-        return ": the clone is shallow; fetch its history (git fetch --unshallow)"
-    return ""
 
 
 def equivalence(

@@ -8,6 +8,7 @@ from pathlib import Path
 from scenarios.errors import InputError, NoBaselineError
 from scenarios.input_files import read_input
 
+from . import git
 from .arms import FLOOR
 from .budget import (
     Budget,
@@ -23,7 +24,7 @@ from .counting import Work
 from .exactness import notes, unsteady_figures
 from .gate import GateConfig, Outcome, Step
 from .growth import growth
-from .revision import ROOT, git
+from .revision import ROOT
 
 # Figures whose growth with the context the gate bounds: work, and not memory.
 _GROWING = ("native_calls", "tokens", "page_indices", "objects", "bytecodes")
@@ -123,7 +124,7 @@ def _base_of(path: Path, base: str) -> Budget | None:
     Without budgets where there was none to be read.
     """
     relative = path.resolve().relative_to(ROOT)
-    text = git("show", f"{base}:./{relative}", strip=False)
+    text = git.read_at(base, f"./{relative}", ROOT)
     if text == read_input(path):
         return None
     try:

@@ -185,6 +185,7 @@ def _side_by_side(
         "provider": duet.provider,
         "warmups": WARMUPS,
         "iterations": result.iterations,
+        "environment": {name: os.environ[name] for name in duet.environment},
     }
     what = f"cell {scenario.name}, counting instructions"
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0

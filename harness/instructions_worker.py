@@ -58,6 +58,7 @@ def main() -> None:
     ask = requester(os.uname().machine)
     if not ask(_RUNNING_ON_VALGRIND):
         sys.exit("this worker has to be run by valgrind")
+    os.environ.update(job["environment"])
     iterations = job["warmups"] + job["iterations"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     gc.collect()
@@ -97,6 +98,7 @@ def _count(
 
     Each is of all counted iterations together. This process's id goes to ``result``.
     """
+    os.environ.update(source.variables)
     # Where the text came from must not make a difference either.
     module = load_apart(dataclasses.replace(source, filename="arm.py"), "_stepbench_counted")
     build: Call = create(module, source, attention_dp=False).build_scheduler_output

@@ -103,7 +103,8 @@ def run_worker(
     """
     text = "" if source is None else json.dumps(asdict(source))
     seed = hash_seed(plan.seed, job.process)
-    stdout = run_child(str(job), worker_command(plan, job), seed, text, timeout)
+    variables = {} if source is None else source.variables
+    stdout = run_child(str(job), worker_command(plan, job), seed, text, timeout, variables)
     try:
         return next(iter(pyperf.BenchmarkSuite.loads(stdout)))
     except Exception:  # pyperf checks little: any text can fail anyhow.

@@ -10,7 +10,6 @@ from __future__ import annotations
 import ast
 import sys
 from dataclasses import dataclass
-from types import CodeType
 
 SURFACE = "stubs.surface"
 _ENGINE = "tensorrt_llm"
@@ -101,15 +100,14 @@ def is_real(module: str) -> bool:
     return _root(module) in sys.stdlib_module_names or _root(module) in _REAL
 
 
-def link(text: str, filename: str) -> CodeType:
-    """Return the code of a source whose imports come from the surface.
+def link(text: str, filename: str) -> ast.Module:
+    """Return a source whose imports come from the surface.
 
     Raises:
         SyntaxError, ValueError, RecursionError: it is no Python.
     """
-    tree = _Linker().visit(ast.parse(text, filename))
-    code: CodeType = compile(ast.fix_missing_locations(tree), filename, "exec", dont_inherit=True)
-    return code
+    tree: ast.Module = ast.fix_missing_locations(_Linker().visit(ast.parse(text, filename)))
+    return tree
 
 
 class _Linker(ast.NodeTransformer):

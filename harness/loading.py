@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ast
 import contextlib
 import functools
 import hashlib
@@ -18,6 +19,7 @@ from scenarios.errors import InputError, described
 
 from .arms import ArmFactory, SchedulerOutputManager, rank
 from .linking import link
+from .own_os import Reads, add_os, bind_os
 from .sources import ArmSource
 
 CLASS = "KvCacheConnectorSchedulerOutputManager"
@@ -37,14 +39,16 @@ class Need(StrEnum):
     LOADS = "knowledge of requests being loaded"
 
 
-def load_apart(source: ArmSource, alias: str) -> ModuleType:
+def load_apart(source: ArmSource, alias: str, reads: Reads | None = None) -> ModuleType:
     """Return the module of an arm, apart from all others of the same source.
 
-    What it imports is shared: the interfaces are the same classes for all arms.
+    What it imports is shared: the interfaces are the same classes for all arms. Its ``os`` is its
+    own.
 
     Args:
         source: the arm.
         alias: the module's name, not in use yet.
+        reads: where to note what it reads of the environment; None where that is not wanted.
 
     Raises:
         InputError: the source cannot be imported, or has no such class.
@@ -54,10 +58,11 @@ def load_apart(source: ArmSource, alias: str) -> ModuleType:
     module.__file__ = source.filename
     sys.modules[alias] = module
     try:
-        if source.is_linked:
-            code = link(source.text, source.filename)
-        else:
-            code = compile(source.text, source.filename, "exec", dont_inherit=True)
+        read = link if source.is_linked else ast.parse
+        tree = read(source.text, source.filename)
+        if bind_os(tree, f"{alias}_os"):
+            add_os(f"{alias}_os", source.variables, reads)
+        code = compile(tree, source.filename, "exec", dont_inherit=True)
         # What it prints must not mix with the result of a command.
         with contextlib.redirect_stdout(sys.stderr):
             exec(code, module.__dict__)  # noqa: S102

@@ -17,6 +17,8 @@ import pyperf
 
 from scenarios.errors import InputError, NoBaselineError
 
+from .conditions import conditions, differences, environments_of, sentence
+from .environment import ENVIRONMENT
 from .files import damage, described, read_document, write_atomically
 from .fingerprint import check_same_fingerprint, identity
 from .plan import Job, Plan
@@ -258,3 +260,27 @@ def check_same_machine(results: Results) -> None:
                 f"and is {now} here"
             )
     check_same_fingerprint(str(results.path), results.metadata, "this one", identity())
+
+
+def changed_conditions(results: Results, metadata: Mapping[str, object]) -> list[str]:
+    """Return a sentence on the conditions that are others than in ``results``, if any are.
+
+    Args:
+        results: what was measured before.
+        metadata: what is noted with what is measured next.
+
+    Raises:
+        NoBaselineError: the arms would do something else, since what they read of the environment
+            has changed.
+    """
+    runs = [run.get_metadata() for _, run in results.runs()]
+    if any(ENVIRONMENT in run for run in runs):
+        then = environments_of(runs)
+        now = environments_of([metadata])
+        changed = differences(then, now)
+        if changed:
+            raise NoBaselineError(
+                f"{results.path}: the arms read another environment than then: {'; '.join(changed)}"
+            )
+    here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()
+    return sentence(differences(conditions(runs), conditions([{**here, **metadata}])))

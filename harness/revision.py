@@ -1,57 +1,70 @@
 """Which revision of this project measures."""
 
-import os
-import subprocess
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
 from pathlib import Path
 
-from .child import run
+from . import git
 
 ROOT = Path(__file__).resolve().parent.parent
 
+# Names of the metadata that hold it.
+REVISION, DIRTY, WHY_UNKNOWN = "stepbench_revision", "stepbench_dirty", "stepbench_revision_unknown"
 
-def own_revision() -> tuple[str, bool] | None:
+
+@dataclass(frozen=True)
+class Revision:
+    """The revision of this project.
+
+    Attributes:
+        commit: the commit; None where it is unknown.
+        dirty: whether the work tree differs from it.
+        why: why it is unknown, in words; empty where it is not.
+    """
+
+    commit: str | None
+    dirty: bool = False
+    why: str = ""
+
+    def as_metadata(self) -> dict[str, str | int]:
+        """Return what is noted with a measurement."""
+        if self.commit is None:
+            return {WHY_UNKNOWN: self.why}
+        return {REVISION: self.commit, DIRTY: int(self.dirty)}
+
+
+def own_revision() -> Revision:
     """Return this project's git revision and whether the work tree differs from it.
 
-    None where the code is no git checkout of its own, as when it was installed from a wheel.
+    It is unknown where git cannot tell, and where the code is no git checkout of its own, as when
+    it was installed from a wheel.
     """
-    # Asked of a file of ours, since a virtual environment can lie inside another repository.
-    if git("ls-files", "--error-unmatch", "harness/revision.py") is None:
-        return None
-    revision = git("rev-parse", "HEAD")
-    status = git("status", "--porcelain")
-    if revision is None or status is None:
-        return None
-    return revision, bool(status)
+    elsewhere = Revision(None, why="stepbench does not run from a git checkout of its own")
+    try:
+        # Asked of a file of ours, since a virtual environment can lie inside another repository.
+        if not git.holds("harness/revision.py", ROOT):
+            return elsewhere
+        commit = git.find_commit("HEAD", ROOT)
+        if commit is None:
+            return Revision(None, why="its git repository has no commit yet")
+        return Revision(commit, bool(git.git("status", "--porcelain", folder=ROOT).strip()))
+    except git.NoRepositoryError:
+        return elsewhere
+    except git.GitError as error:
+        return Revision(None, why=str(error))
 
 
-def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str | None:
-    """Return what a git command prints; None if it fails.
+def revision_words(metadata: Mapping[str, object], *, why: bool = True) -> str:
+    """Return the revision that metadata note, in short: ``0123456789ab with local changes``.
 
     Args:
-        arguments: the command and its arguments.
-        strip: leave out white space around the text.
-        folder: where it runs; this project's by default.
+        metadata: what is noted with a measurement.
+        why: whether to say why it is unknown, where it is.
     """
-    try:
-        done = run(
-            ["git", "-C", str(folder or ROOT), *arguments],
-            capture_output=True,
-            encoding="utf-8",
-            check=True,
-            timeout=10,
-            env=_environment(),
-        )
-    except (OSError, subprocess.SubprocessError, ValueError):
-        return None
-    printed: str = done.stdout
-    return printed.strip() if strip else printed
-
-
-def _environment() -> dict[str, str]:
-    """Return ours without what would point git to another repository, as in a git hook.
-
-    Nor shall git write: to look at a work tree brings its index up to date otherwise.
-    """
-    elsewhere = ("GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_COMMON_DIR", "GIT_PREFIX")
-    kept = {name: value for name, value in os.environ.items() if name not in elsewhere}
-    return kept | {"GIT_OPTIONAL_LOCKS": "0"}
+    commit = metadata.get(REVISION)
+    if commit is None:
+        reason = metadata.get(WHY_UNKNOWN) if why else None
+        return f"unknown ({reason})" if reason else "unknown"
+    return str(commit)[:12] + (" with local changes" if metadata.get(DIRTY) else "")

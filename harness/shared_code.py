@@ -8,8 +8,9 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
+from . import git
 from .arms import ARMS
-from .revision import ROOT, git
+from .revision import ROOT
 
 _DOCUMENTED = (ast.Module, ast.ClassDef, ast.FunctionDef, ast.AsyncFunctionDef)
 
@@ -19,15 +20,18 @@ def changed_shared_code(revision: str) -> list[str]:
 
     Args:
         revision: a git revision of this project that exists.
+
+    Raises:
+        GitError: git gives no answer.
     """
     arms = {f"{module.replace('.', '/')}.py" for module in ARMS.values()}
-    listed = git("ls-tree", "--name-only", revision, "./connector/") or ""
+    listed = git.git("ls-tree", "--name-only", revision, "./connector/", folder=ROOT)
     paths = {path for path in listed.splitlines() if path.endswith(".py")}
     paths |= {f"connector/{path.name}" for path in (ROOT / "connector").glob("*.py")}
     return [
         path
         for path in sorted(paths - arms)
-        if not same_code(git("show", f"{revision}:./{path}", strip=False), _text(ROOT / path))
+        if not same_code(git.read_at(revision, f"./{path}", ROOT), _text(ROOT / path))
     ]
 
 

@@ -2,21 +2,26 @@
 
 ``NAME``, an arm of this project; ``git:REV:NAME``, the same as of a revision of this project;
 ``file:PATH``, one module by itself; ``trtllm:CHECKOUT[@REV]``, the connector module of a
-TensorRT-LLM checkout, as of a revision or as it is in the work tree.
+TensorRT-LLM checkout, as of a revision or as it is in the work tree. In front of each there may be
+environment variables of its own, ``NAME=VALUE``.
 """
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from scenarios.errors import InputError, NoBaselineError, unknown
 from scenarios.input_files import read_input
 
+from . import git
 from .arms import ARMS
 from .linking import SURFACE, belongs_to_engine, find_imports
-from .revision import ROOT, git
+from .revision import ROOT
+from .variables import split_variables
 
 # Where the module is in a checkout: now, before it moved, and at first.
 _CANDIDATES = (
@@ -54,6 +59,11 @@ class ArmSource:
         return self.package.startswith(SURFACE)
 
     @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its own, by name."""
+        return split_variables(self.spec)[0]
+
+    @property
     def digest(self) -> str:
         """The SHA-256 of the text."""
         return hashlib.sha256(self.text.encode()).hexdigest()
@@ -69,15 +79,16 @@ def find_source(spec: str) -> ArmSource:
     if not spec.isprintable():
         # It would end a row of a table, or tell a terminal what to do.
         raise InputError(f"arm {spec!r} holds a character that cannot be printed")
-    kind, _, rest = spec.partition(":")
+    _, named = split_variables(spec)
+    kind, _, rest = named.partition(":")
     if rest and kind == "file":
         return _from_file(spec, _expanded(rest))
     if rest and kind == "trtllm":
         return _from_checkout(spec, rest)
     if rest and kind == "git":
         return _from_own_revision(spec, rest)
-    path = _path(spec)
-    return ArmSource(spec, spec, str(path), _read(path))
+    path = _path(named)
+    return ArmSource(spec, named, str(path), _read(path))
 
 
 def _from_file(spec: str, path: Path) -> ArmSource:
@@ -95,10 +106,9 @@ def _from_own_revision(spec: str, rest: str) -> ArmSource:
     if not colon or not revision or revision.startswith("-"):
         raise InputError(f"arm {spec!r} is not git:REVISION:NAME")
     path = _path(name).relative_to(ROOT)
-    commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
-    if commit is None:
-        raise InputError(f"arm {spec!r}: no git revision {revision!r} here")
-    text = git("show", f"{commit}:./{path}", strip=False)
+    with _named(spec):
+        commit = _commit(revision, ROOT, "here")
+        text = git.read_at(commit, f"./{path}", ROOT)
     if text is None:
         raise NoBaselineError(f"arm {name!r} does not exist at revision {revision}")
     return ArmSource(spec, name, f"{commit[:12]}:{path}", text)
@@ -112,20 +122,48 @@ def _from_checkout(spec: str, rest: str) -> ArmSource:
         return _from_work_tree(spec, folder)
     if not revision or revision.startswith("-"):
         raise InputError(f"arm {spec!r} is not trtllm:CHECKOUT@REVISION")
-    if git("rev-parse", "--git-dir", folder=folder) is None:
-        raise InputError(f"arm {spec!r}: {folder} is no git checkout")
-    commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}", folder=folder)
-    if commit is None:
-        raise InputError(f"arm {spec!r}: no git revision {revision!r} in {folder}")
+    with _named(spec):
+        commit = _commit(revision, folder, f"in {folder}")
+        found = _find_at(commit, folder)
+    if found is None:
+        raise InputError(f"arm {spec!r}: {_nowhere()} at revision {revision}")
+    place, where, text = found
+    origin = f"commit {commit}"
+    return ArmSource(spec, spec, f"{commit[:12]}:{where}", text, _package(place), origin)
+
+
+def _find_at(commit: str, folder: Path) -> tuple[str, str, str] | None:
+    """Return the module's place, its path in the repository and its text; None without one.
+
+    Raises GitError.
+    """
     # Of a folder in a larger repository, what lies in the folder, as in the work tree.
-    prefix = git("rev-parse", "--show-prefix", folder=folder) or ""
+    prefix = git.git("rev-parse", "--show-prefix", folder=folder).strip()
     for place in _CANDIDATES:
-        text = git("show", f"{commit}:{prefix}{place}", strip=False, folder=folder)
+        text = git.read_at(commit, f"{prefix}{place}", folder)
         if text is not None:
-            where = f"{commit[:12]}:{prefix}{place}"
-            origin = f"commit {commit}"
-            return ArmSource(spec, spec, where, text, _package(place), origin)
-    raise InputError(f"arm {spec!r}: {_nowhere()} at revision {revision}")
+            return place, f"{prefix}{place}", text
+    return None
+
+
+@contextlib.contextmanager
+def _named(spec: str) -> Iterator[None]:
+    """Name the arm where git gives no answer on it."""
+    try:
+        yield
+    except InputError as error:
+        raise InputError(f"arm {spec!r}: {error}") from None
+
+
+def _commit(revision: str, folder: Path, where: str) -> str:
+    """Return the commit that a revision names. Raises InputError, which says why there is none."""
+    try:
+        commit = git.find_commit(revision, folder)
+        if commit is None:
+            raise InputError(f"no git revision {revision!r} {where}{git.why_missing(folder)}")
+    except git.NoRepositoryError:
+        raise InputError(f"{folder} is no git checkout") from None
+    return commit
 
 
 def _from_work_tree(spec: str, folder: Path) -> ArmSource:
@@ -134,17 +172,38 @@ def _from_work_tree(spec: str, folder: Path) -> ArmSource:
         if path.is_file():
             origin = _state(folder, place)
             return ArmSource(spec, spec, str(path), _read(path), _package(place), origin)
-    raise InputError(f"arm {spec!r}: {_nowhere()} in {folder}")
+    raise InputError(f"arm {spec!r}: {_nowhere()} in {folder}{_at_head(folder)}")
+
+
+def _at_head(folder: Path) -> str:
+    """Return that the module is in a repository, though not in its work tree, and what to do."""
+    try:
+        commit = git.find_commit("HEAD", folder)
+        if commit is None or _find_at(commit, folder) is None:
+            return ""
+        is_bare = git.git("rev-parse", "--is-bare-repository", folder=folder).strip() == "true"
+    except git.GitError:
+        return ""  # Whatever it is, the folder does not hold the module.
+    kind = "a bare repository" if is_bare else "whose work tree lacks it (sparse, or deleted)"
+    return f", {kind}: name a revision, as in trtllm:{folder}@HEAD"
 
 
 def _state(folder: Path, place: str) -> str:
     """Return the revision of a work tree, and whether a file in it differs from that."""
-    commit = git("rev-parse", "--verify", "--quiet", "HEAD", folder=folder)
-    if commit is None:
-        return "a work tree without a git revision"
-    status = git("status", "--porcelain", "--", place, folder=folder)
-    changed = "of unknown state" if status is None else "changed" if status else "unchanged"
-    return f"work tree of commit {commit}, the module {changed}"
+    unknown = "a work tree without a git revision"
+    try:
+        commit = git.find_commit("HEAD", folder)
+        if commit is None:
+            return f"{unknown} (the repository has no commit yet)"
+    except git.NoRepositoryError:
+        return f"{unknown} (it is no git checkout)"
+    except git.GitError as error:
+        return f"{unknown} ({error})"
+    try:
+        status = git.git("status", "--porcelain", "--", place, folder=folder)
+    except git.GitError as error:
+        return f"work tree of commit {commit}, the module of unknown state ({error})"
+    return f"work tree of commit {commit}, the module {'changed' if status else 'unchanged'}"
 
 
 def _split_revision(rest: str) -> tuple[Path, str | None]:

@@ -10,9 +10,12 @@ from typing import Any, TextIO
 
 import numpy as np
 
+from harness.conditions import conditions, differences, sentence
+from harness.environment import from_metadata
 from harness.fingerprint import DIGEST, check_same_fingerprint
 from harness.pytest_results import TOOL
 from harness.results import Results
+from harness.revision import revision_words
 from harness.statistics import Estimate, student_t
 from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -22,6 +25,7 @@ from .formats import Format, write_parts
 from .numbers import format_time, is_open
 from .summary import Cell, summarise
 from .table import Table, cell_columns
+from .words import code
 
 _CAUTION = (
     "Ratio is the time over the baseline's: above 1 it took longer. Times are medians; the ratio "
@@ -30,16 +34,6 @@ _CAUTION = (
     "runs the machine drifts, which no interval shows. For a verdict run both side by side: "
     "`stepbench compare`."
 )
-
-# State of the machine in which times of the same code differ, by field of the metadata.
-_STATES = {
-    "stepbench_kernel": "kernel",
-    "stepbench_governor": "governor",
-    "stepbench_no_turbo": "no_turbo",
-    "stepbench_boost": "boost",
-    "stepbench_cpus_allowed": "allowed cores",
-    "aslr": "address randomisation",
-}
 
 
 @dataclass(frozen=True)
@@ -106,6 +100,7 @@ def compare_files(results: Results, baseline: Results) -> Comparison:
         *_missing(only_file, file),
         *_missing(only_baseline, other),
         *_differences(results, baseline),
+        *_environments(results),
     ]
     return Comparison(
         file,
@@ -196,32 +191,27 @@ def _missing(names: Sequence[str], file: str) -> list[str]:
 
 
 def _differences(results: Results, baseline: Results) -> list[str]:
-    before, after = _conditions(baseline), _conditions(results)
-    words = [
-        f"{name} {before[name]}, now {after[name]}" for name in after if before[name] != after[name]
-    ]
-    if not words:
-        return []
-    return [f"Measured under other conditions than the baseline: {'; '.join(words)}."]
+    return sentence(differences(_conditions(baseline), _conditions(results)))
+
+
+def _environments(results: Results) -> list[str]:
+    """Return a sentence on each arm that reads variables of the environment."""
+    found = {
+        arm: environment.words()
+        for _, run in results.runs()
+        for arm, environment in from_metadata(run.get_metadata()).items()
+    }
+    return [f"{code(arm)} {words}." for arm, words in found.items()]
 
 
 def _conditions(results: Results) -> dict[str, str]:
     """Return by name what makes times differ that are of the same code."""
     plan, protocol = results.plan, results.plan.protocol
     runs = [run.get_metadata() for _, run in results.runs()]
-    pythons = dict.fromkeys(
-        f"{run.get('python_implementation', 'Python')} {run.get('python_version', 'unknown')}"
-        for run in runs
-    )
     # More than one where a measurement was carried on with after a change.
-    revisions = dict.fromkeys(
-        str(run.get("stepbench_revision", "unknown"))[:12]
-        + (" with local changes" if run.get("stepbench_dirty") else "")
-        for run in runs
-    )
+    revisions = dict.fromkeys(map(revision_words, runs))
     return {
         "tool": str(results.metadata.get(TOOL, "stepbench")),
-        "Python": " and ".join(pythons),
         "provider": plan.provider,
         "revision": " and ".join(revisions),
         "garbage collector": "on" if plan.gc else "off",
@@ -230,7 +220,8 @@ def _conditions(results: Results) -> dict[str, str]:
         ),
         "seed": str(plan.seed),
         "pinned core": "none" if plan.cpu is None else str(plan.cpu),
-        **{name: str(results.metadata.get(key, "unknown")) for key, name in _STATES.items()},
+        **{f"source of {arm}": digest[:12] for arm, digest in plan.sources.items()},
+        **conditions(runs),
     }
 
 

@@ -12,6 +12,7 @@ from harness.fingerprint import DIGEST
 from harness.history import ArmOfRun, Run
 from harness.pytest_results import TOOL
 from harness.results import Results
+from harness.revision import revision_words
 from scenarios.errors import InputError
 
 from .formats import write_parts
@@ -142,8 +143,6 @@ def _revision(results: Results) -> str:
     """Return the revision of stepbench, as tables have it."""
     # More than one where a measurement was carried on with after a change.
     words = dict.fromkeys(
-        str(run.get("stepbench_revision", UNKNOWN))[:12]
-        + (" with local changes" if run.get("stepbench_dirty") else "")
-        for run in (run.get_metadata() for _, run in results.runs())
+        revision_words(run.get_metadata(), why=False) for _, run in results.runs()
     )
     return " and ".join(words)

@@ -9,6 +9,7 @@ from harness.machine import pinned
 from harness.plan import Plan
 from harness.pytest_results import TOOL
 from harness.results import Results
+from harness.revision import revision_words
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .words import code, counted, sentences
@@ -57,7 +58,7 @@ def _where(results: Results) -> str:
 def _code(results: Results) -> str:
     field = results.metadata.get
     # More than one where a measurement was carried on with after a change.
-    revisions = dict.fromkeys(map(_revision, _runs(results)))
+    revisions = dict.fromkeys(map(revision_words, _runs(results)))
     peak = max((run.get("mem_max_rss", 0) for run in _runs(results)), default=0)
     return (
         f"stepbench {field('stepbench_version', '?')}, revision {' and '.join(revisions)}; "
@@ -89,11 +90,6 @@ def _verified(results: Results) -> list[str]:
     same = f"Before that, the arms gave the same outputs in {counted(runs, 'random run')}."
     partial = dict.fromkeys(str(run.get("stepbench_not_compared", "")) for run in _runs(results))
     return [same, *filter(None, partial)]
-
-
-def _revision(run: dict[str, Any]) -> str:
-    dirty = " with local changes" if run.get("stepbench_dirty") else ""
-    return str(run.get("stepbench_revision", "unknown"))[:12] + dirty
 
 
 def _how(results: Results) -> str:

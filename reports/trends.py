@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _OF_LINE = ("cell", "arm", "machine", "python", "provider", "tool", "gc")
 # What a trend reads of the history.
-COLUMNS = ("file", "date", *_OF_LINE, "revision", "source", "seconds", "low", "high")
+COLUMNS = ("file", "date", *_OF_LINE, "host", "revision", "source", "seconds", "low", "high")
 
 
 @dataclass(frozen=True)
@@ -160,6 +160,23 @@ def _estimate(row: Mapping[str, Any]) -> Estimate:
     if row["low"] is None:
         return Estimate(row["seconds"], 0.0, math.inf)
     return Estimate(row["seconds"], row["low"], row["high"])
+
+
+def other_hosts(table: pa.Table) -> list[str]:
+    """Return a sentence on each machine whose runs name several hosts: other conditions.
+
+    Args:
+        table: the ``COLUMNS`` of the history.
+    """
+    hosts: dict[str, dict[str, None]] = {}
+    for row in sorted(table.to_pylist(), key=itemgetter("date", "file")):
+        if row["machine"] is not None:
+            hosts.setdefault(row["machine"], {})[row["host"]] = None
+    return [
+        f"Other conditions differ within machine {machine}: host {' -> '.join(own)}."
+        for machine, own in hosts.items()
+        if len(own) > 1
+    ]
 
 
 def differing(trends: Sequence[Trend]) -> list[str]:

@@ -29,7 +29,7 @@ def _refused(words: str) -> int:
 
 
 if __name__ == "__main__":
-    from .surroundings import leave_out_working_folder
+    from .module_path import leave_out_working_folder
 
     leave_out_working_folder()
     main()

@@ -1,7 +1,7 @@
 """The entry point. A command's module is imported when the command runs, so ``--help`` is quick."""
 
 # ruff: noqa: E402 - first of all, what would be imported instead of what is meant.
-from .surroundings import clear_the_way
+from .module_path import clear_the_way
 
 _CLEARED = clear_the_way()
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import sys
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -28,7 +29,7 @@ from scenarios.errors import InputError, LostWorkerError
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .failures import no_result
-from .foreign import find_sources, origins, runnable
+from .foreign import find_sources, runnable
 from .messages import keep, say, unread_is_fine
 from .metadata import described_run
 from .options import (
@@ -41,6 +42,7 @@ from .options import (
     unused_file,
 )
 from .progress import CountingProgress
+from .surroundings import find_surroundings
 from .verified import are_refused, verified_words
 
 
@@ -154,12 +156,16 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
-    named = origins({source.spec: source for source in (duet.a, duet.b) if source.origin})
+    surroundings = find_surroundings((a, b), {a: duet.a, b: duet.b}, provider)
+    told = {source.spec: source for source in (duet.a, duet.b) if source.origin}
+    told |= {spec: source for spec, source in sources.items() if surroundings.concern(source)}
+    named = surroundings.origins(told)
     if are_refused(verification, chosen, named):
         return FOUND
     words = verified_words(verification, named)
-    metadata = described_run(duet.cpus, duet.provider, *words)
+    metadata = described_run(duet.cpus, duet.provider, surroundings, *words)
     if valgrind is not None:
+        duet = replace(duet, environment=surroundings.names)
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
     results: list[CellResult] = []

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import shlex
 import sys
 from functools import partial
 from pathlib import Path
@@ -22,7 +21,7 @@ from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import FOUND, NOTHING_TO_COMPARE
-from .foreign import find_sources, make_factories, origins, runnable
+from .foreign import find_sources, make_factories, runnable
 from .messages import say, unread_is_fine
 from .metadata import described_code
 from .options import (
@@ -33,6 +32,7 @@ from .options import (
     selection_options,
 )
 from .progress import CountingProgress
+from .surroundings import find_surroundings
 
 
 @click.command()
@@ -101,6 +101,7 @@ def command(
         raise click.UsageError("a budget holds arms of this project alone")
     sources = find_sources(names)
     factories = make_factories(names, sources)
+    surroundings = find_surroundings(names, sources, DEFAULT_PROVIDER)
     scenarios = selected_scenarios(options)
     check_distinct(scenarios)
     scenarios = runnable(scenarios, factories)
@@ -145,15 +146,14 @@ def command(
     if updates:
         write_budget(file, update(budget, works, seed, whole=whole))
         say(f"{file}: budgets of {len(works)} arms and cells written")
-    line = shlex.join(["stepbench", *sys.argv[1:]])
     write_work(
         works,
         chosen,
         sys.stdout,
         per_request=per_request,
         calls=calls,
-        command=line,
-        origins=origins(sources),
-        metadata=described_code(DEFAULT_PROVIDER) if chosen == "json" else {},
+        command=surroundings.command,
+        origins=surroundings.origins(sources),
+        metadata=described_code(DEFAULT_PROVIDER, surroundings) if chosen == "json" else {},
     )
     return 0

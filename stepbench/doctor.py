@@ -19,6 +19,7 @@ from .failures import no_result
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import chosen_format, cpus_option, format_options, provider_option
+from .surroundings import Surroundings
 
 if TYPE_CHECKING:
     from harness.duet import CellResult
@@ -66,7 +67,7 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.doctor import write_doctor
 
-    where = described_run(cores, provider)
+    where = described_run(cores, provider, Surroundings())
     words = f"{where['where']} Repeat with `{where['command']}`."
     with unread_is_fine():
         write_doctor(findings, noise, words, chosen, sys.stdout)

@@ -10,6 +10,7 @@ from harness.playable import missing_for
 from harness.processes import FOREIGN_LIMIT, spread
 from harness.shared_code import changed_shared_code
 from harness.sources import ArmSource, find_source
+from harness.variables import split_variables
 from scenarios.errors import InputError, NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -90,7 +91,7 @@ def _listed(needs: Sequence[Need]) -> str:
 
 def warn_of_shared_code(spec: str) -> None:
     """Say what an arm of a revision of this project does not have from there."""
-    kind, _, rest = spec.partition(":")
+    kind, _, rest = split_variables(spec)[1].partition(":")
     changed = changed_shared_code(rest.rpartition(":")[0]) if kind == "git" else []
     if changed:
         say(f"{spec}: {', '.join(changed)} changed since, and is today's for all arms")

@@ -8,6 +8,7 @@ from pathlib import Path
 
 import click
 
+from harness import git
 from harness.counting import iterations_of
 from harness.duet_processes import check_memory
 from harness.files import write_atomically
@@ -15,8 +16,9 @@ from harness.gate import Outcome, Step, find_config, load_config, outcome_of
 from harness.gate_steps import run_gate
 from harness.machine import available_memory, choose_cpus, lock_cpu
 from harness.results import check_writable
-from harness.revision import git
+from harness.revision import ROOT
 from reports.equivalence import render_text
+from reports.words import sentences
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError
 from scenarios.workload import check_feasible
@@ -26,6 +28,7 @@ from .cli import INTERRUPTED
 from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import cpus_option, jobs_option
+from .surroundings import find_surroundings
 
 # Seconds without any result after which a process of arms counts as hanging: far more than the
 # largest cell takes.
@@ -122,7 +125,10 @@ def command(
     # pandas, which the reports import, takes a quarter of a second.
     from reports.gate import render_json, render_markdown
 
-    metadata = described_run(cores, DEFAULT_PROVIDER, *_base_words(settings.base))
+    surroundings = find_surroundings(settings.arms, {}, DEFAULT_PROVIDER)
+    reads = (line.rstrip(".") for line in sentences(surroundings.origins({})))
+    words = [*_base_words(settings.base), *reads]
+    metadata = described_run(cores, DEFAULT_PROVIDER, surroundings, *words)
     document = render_json(steps, settings.base, metadata, code)
     summary = render_markdown(steps, settings.base, metadata)
     # The files first: a reader of stdout that has gone must not cost them.
@@ -141,7 +147,10 @@ def command(
 
 def _base_words(base: str) -> list[str]:
     """Return which commit the base is: a branch, or HEAD~1, is another one tomorrow."""
-    commit = git("rev-parse", "--verify", "--quiet", f"{base}^{{commit}}")
+    try:
+        commit = git.find_commit(base, ROOT)
+    except git.GitError as error:
+        return [f"base {base}: commit unknown ({error})"]
     return [] if commit is None else [f"base {base}: commit {commit[:12]}"]
 
 

@@ -208,7 +208,7 @@ def trend(
     # SciPy takes most of a second to import, and what is imported and read here takes another.
     with aside(find_changes, ([],)) as find:
         from reports.trend_tables import write_trends
-        from reports.trends import COLUMNS, find_trends
+        from reports.trends import COLUMNS, find_trends, other_hosts
 
         table, _ = _read(address, COLUMNS)
         if plot is not None:
@@ -220,6 +220,7 @@ def trend(
     if not trends:
         more = f" ({notes[0]})" if notes else ""
         raise NoBaselineError(f"{address}: no run of an arm {arm!r} in a cell {cell!r}{more}")
+    notes += other_hosts(table)
     if plot is not None:
         _write_plot(trends, plot)
     with unread_is_fine():

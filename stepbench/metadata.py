@@ -1,56 +1,57 @@
 """What is noted with a measurement about who measured where."""
 
 import platform
-import shlex
-import sys
 from collections.abc import Sequence
 from datetime import datetime
 
+from harness.conditions import PYTHON_BUILD, VERSIONS, python_build
+from harness.environment import ENVIRONMENT
 from harness.fingerprint import DIGEST, identity
 from harness.machine import describe, pinned
-from harness.revision import own_revision
+from harness.revision import DIRTY, REVISION, WHY_UNKNOWN, own_revision, revision_words
 
 from . import __version__
+from .surroundings import Surroundings
 
 
 def run_metadata(cpu: int | None) -> dict[str, str | int | float]:
     """Return version, revision, fingerprint and state of the machine, for the core measured on."""
-    found: dict[str, str | int | float] = {
+    return {
         "stepbench_version": __version__,
         **identity(),
         **describe(cpu),
+        PYTHON_BUILD: python_build(),
+        **own_revision().as_metadata(),
     }
-    revision = own_revision()
-    if revision is not None:
-        found["stepbench_revision"] = revision[0]
-        found["stepbench_dirty"] = int(revision[1])
-    return found
 
 
-def described_code(provider: str) -> dict[str, object]:
+def described_code(provider: str, surroundings: Surroundings) -> dict[str, object]:
     """Return what names the machine, the code and the command, and nothing that changes by itself.
 
     Args:
         provider: where the stand-ins come from.
+        surroundings: what the arms depend on beside their sources.
     """
-    found = described_run((), provider)
-    names = ("where", "command", DIGEST, "stepbench_revision", "stepbench_dirty")
+    found = described_run((), provider, surroundings)
+    names = ("where", "command", DIGEST, REVISION, DIRTY, WHY_UNKNOWN, ENVIRONMENT, VERSIONS)
     return {name: found[name] for name in names if name in found}
 
 
-def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, object]:
+def described_run(
+    cpus: Sequence[int], provider: str, surroundings: Surroundings, *more: str
+) -> dict[str, object]:
     """Return the same with the command, the date and a sentence that says it all, as ``where``.
 
     Args:
         cpus: the cores measured on; none for no pinning. The governor is that of the last one.
         provider: where the stand-ins come from.
+        surroundings: what the arms depend on beside their sources.
         more: what else belongs into the sentence.
     """
     found = run_metadata(cpus[-1] if cpus else None)
-    dirty = " with local changes" if found.get("stepbench_dirty") else ""
     parts = (
         f"stepbench {__version__}",
-        f"revision {str(found.get('stepbench_revision', 'unknown'))[:12]}{dirty}",
+        f"revision {revision_words(found)}",
         f"Python {platform.python_version()}",
         f"host {platform.node()}",
         f"machine {found.get('stepbench_machine', 'unknown')}",
@@ -61,6 +62,7 @@ def described_run(cpus: Sequence[int], provider: str, *more: str) -> dict[str, o
         **found,
         "python": platform.python_version(),
         "date": datetime.now().astimezone().isoformat(timespec="seconds"),
-        "command": shlex.join(["stepbench", *sys.argv[1:]]),
+        "command": surroundings.command,
+        **surroundings.as_metadata(),
         "where": f"{words}.",
     }

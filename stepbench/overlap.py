@@ -27,7 +27,7 @@ from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, USAGE
 from .failures import no_result
-from .foreign import find_sources, make_factories, origins, runnable
+from .foreign import find_sources, make_factories, runnable
 from .forward import GPU, MODEL, check_cuda, forward_time, seconds
 from .messages import keep, say, unread_is_fine
 from .metadata import described_run
@@ -41,6 +41,7 @@ from .options import (
     unused_file,
 )
 from .progress import CountingProgress
+from .surroundings import find_surroundings
 from .verified import are_refused, verified_words
 
 
@@ -182,13 +183,15 @@ def command(
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = verify_briefly(factories, provider, limit=limit)
-    named = origins(sources)
+    surroundings = find_surroundings(names, sources, provider)
+    named = surroundings.origins(sources)
     if are_refused(verification, chosen, named):
         return FOUND
     words = verified_words(verification, named)
     if len(plan.arms) == 1:
         words = words[1:]  # There is nothing to verify it against.
-    metadata = described_run(() if plan.cpu is None else (plan.cpu,), plan.provider, *words)
+    cpus = () if plan.cpu is None else (plan.cpu,)
+    metadata = described_run(cpus, plan.provider, surroundings, *words)
     file = output or unused_file("overlap")
     runs: list[CellRun] = []
     with lock_file(file):

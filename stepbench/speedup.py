@@ -2,7 +2,6 @@
 
 import json
 import shlex
-import sys
 from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
@@ -15,14 +14,21 @@ from harness.isolated import Event, measure
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
 from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
 from harness.processes import FOREIGN_LIMIT
-from harness.results import Results, ResultsWriter, check_same_machine, check_writable, load
+from harness.results import (
+    Results,
+    ResultsWriter,
+    changed_conditions,
+    check_same_machine,
+    check_writable,
+    load,
+)
 from harness.sources import ArmSource
 from harness.verification import verify_briefly
 from reports.equivalence import partial
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, code_of
-from .foreign import check_unchanged, find_sources, make_factories, origins, runnable
+from .foreign import check_unchanged, find_sources, make_factories, runnable
 from .messages import program, say, unread_is_fine
 from .metadata import run_metadata
 from .options import (
@@ -37,6 +43,7 @@ from .options import (
     unused_file,
 )
 from .progress import MeasuringProgress
+from .surroundings import find_surroundings
 from .verified import are_refused
 
 # A worker that takes a day hangs.
@@ -141,24 +148,31 @@ def command(
         _check_plan(plan)
         sources = find_sources(plan.arms)
         factories = make_factories(plan.arms, sources)
+        surroundings = find_surroundings(plan.arms, sources, plan.provider)
         if resumed is not None:
             check_unchanged(sources, plan.sources, str(file))
         else:
             digests = {arm: source.digest for arm, source in sources.items()}
             cells = runnable(plan.scenarios, factories)
-            plan = replace(plan, sources=digests, scenarios=cells)
+            command = surroundings.command
+            plan = replace(plan, sources=digests, scenarios=cells, command=command)
         check_writable(file, force=force or resume is not None)
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = None if no_verify else verify_briefly(factories, plan.provider, limit=limit)
-        if are_refused(verification, chosen, origins(sources)):
+        named = surroundings.origins(sources)
+        if are_refused(verification, chosen, named):
             return FOUND
         verified = 0 if verification is None else verification.runs
-        metadata = run_metadata(plan.cpu) | {"stepbench_verified_runs": verified}
-        if sources:
-            metadata["stepbench_arms"] = json.dumps(origins(sources))
-            if verification is not None and partial(verification):
-                metadata["stepbench_not_compared"] = " ".join(partial(verification))
+        metadata = run_metadata(plan.cpu) | surroundings.as_metadata()
+        metadata["stepbench_verified_runs"] = verified
+        if resumed is not None:
+            for line in changed_conditions(resumed, metadata):
+                say(line)
+        if named:
+            metadata["stepbench_arms"] = json.dumps(named)
+        if sources and verification is not None and partial(verification):
+            metadata["stepbench_not_compared"] = " ".join(partial(verification))
         code, kept = _measure(plan, file, resumed, metadata, sources, timeout=timeout, quiet=quiet)
     if code == INTERRUPTED or not kept:
         return code  # There is no table to print.
@@ -199,7 +213,6 @@ def _plan(
         cpu=choose_cpu(cpu),
         gc=gc == "on",
         provider=provider,
-        command=shlex.join(["stepbench", *sys.argv[1:]]),
     )
 
 

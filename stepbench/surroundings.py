@@ -1,87 +1,123 @@
-"""What else lies where Python looks for modules, and must not hide ours or Python's own.
+"""What is around the arms of a command and decides what they do: environment and packages."""
 
-A user's folder may well hold a ``reports`` or a ``random.py``, and PYTHONPATH may name it.
-"""
+from __future__ import annotations
 
+import json
 import os
+import shlex
 import sys
-from importlib.machinery import all_suffixes
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
 
-_ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
-_LIBRARY = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120
-_OURS = {"connector", "harness", "reports", "scenarios", "stepbench", "stubs"}
+from harness.arms import FLOOR
+from harness.conditions import VERSIONS
+from harness.environment import ENVIRONMENT, Environment, to_json, with_environment
+from harness.observation import imports_os, observe, packages, version_of
+from harness.processes import FOREIGN_LIMIT, spread
+from harness.sources import ArmSource, find_source
+from scenarios.errors import InputError, WorkerError
+
+from .foreign import origins
+
+_OURS = "an arm of this project"
+
+# The package that a provider's stand-ins come from.
+_NATIVE = {"nanobind": {"stepbench_native"}, "tensorrt_llm": {"tensorrt_llm"}}
 
 
-def leave_out_working_folder() -> None:
-    """Take the working folder, which ``python -m`` puts first, from where modules are looked for.
+@dataclass(frozen=True)
+class Surroundings:
+    """What the arms of a command depend on beside their sources.
 
-    So that it is no other command than the installed script. Not where it is what holds ours.
+    Attributes:
+        environments: what each arm read of the environment, of those that read any.
+        versions: the versions of the packages that the measured code imports.
+        unknown: why it is not known what an arm reads, of those that break when they are looked at.
     """
-    if not sys.flags.safe_path and sys.path and _real(sys.path[0]) != _ROOT:
-        del sys.path[0]
+
+    environments: Mapping[str, Environment] = field(default_factory=dict)
+    versions: Mapping[str, str] = field(default_factory=dict)
+    unknown: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def command(self) -> str:
+        """The command line that repeats it, in the same environment."""
+        line = shlex.join(["stepbench", *sys.argv[1:]])
+        return with_environment(line, self.environments.values())
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The variables that the arms read, and that are set."""
+        known = {
+            name: None
+            for each in self.environments.values()
+            for name in (*each.values, *each.hidden, *each.others)
+        }
+        return tuple(name for name in known if name in os.environ)
+
+    def concern(self, source: ArmSource) -> bool:
+        """Return whether there is anything to tell of an arm's environment."""
+        return bool(source.variables) or source.spec in {**self.environments, **self.unknown}
+
+    def as_metadata(self) -> dict[str, str]:
+        """Return what is noted with a measurement."""
+        return {ENVIRONMENT: to_json(self.environments), VERSIONS: json.dumps(self.versions)}
+
+    def origins(self, sources: Mapping[str, ArmSource]) -> dict[str, str]:
+        """Return where each source is from, and what each arm reads of the environment."""
+        found = origins(sources)
+        for arm, environment in self.environments.items():
+            found[arm] = f"{found.get(arm, _OURS)}, {environment.words()}"
+        for arm, why in self.unknown.items():
+            found[arm] = (
+                f"{found.get(arm, _OURS)}, what it reads of the environment is unknown: {why}"
+            )
+        for arm, source in sources.items():
+            read = self.environments.get(arm, Environment()).states()
+            unread = [name for name in source.variables if name not in read]
+            if unread and arm not in self.unknown:
+                found[arm] += f", is not seen to read {', '.join(unread)}"
+        return found
 
 
-def clear_the_way() -> str | None:
-    """Put last, here and in processes started from here, each folder that hides what is needed.
+def find_surroundings(
+    arms: Sequence[str], sources: Mapping[str, ArmSource], provider: str
+) -> Surroundings:
+    """Return what arms depend on.
 
-    Returns:
-        What was done, in one line; None where nothing is in the way.
+    Args:
+        arms: their names.
+        sources: the sources of those that are named by where their source is.
+        provider: where the stand-ins come from.
     """
-    folders = [_real(entry) for entry in sys.path]
-    own, library = (_place(folders, needed) for needed in (_ROOT, _LIBRARY))
-    hiding = {
-        place: names
-        for place in range(max(own, library))
-        if folders[place] not in (_ROOT, _LIBRARY)
-        and (names := _hidden(folders, place, place < own, place < library))
-    }
-    if not hiding:
-        return None
-    first = [entry for place, entry in enumerate(sys.path) if place not in hiding]
-    sys.path[:] = [*first, *(sys.path[place] for place in hiding)]
-    # Of a child it comes before all else, and would begin with the same folder.
-    os.environ["PYTHONPATH"] = os.pathsep.join(filter(None, sys.path))
-    where = "; ".join(f"{folders[place]} ({', '.join(names)})" for place, names in hiding.items())
-    return f"looked up last, since it would hide modules that are needed: {where}"
-
-
-def _hidden(folders: list[str], place: int, before_own: bool, before_library: bool) -> list[str]:
-    """Return what in a folder has the name of a module that is found further behind."""
-    needed = (_OURS if before_own else set()) | (
-        sys.stdlib_module_names if before_library else set()
+    known = {arm: sources.get(arm) or find_source(arm) for arm in arms if arm != FLOOR}
+    seen, unknown = _observe({arm: each for arm, each in known.items() if imports_os(each)})
+    imported = {name for source in known.values() for name in packages(source)}
+    imported |= _NATIVE.get(provider, set())
+    return Surroundings(
+        {arm: each for arm, each in seen.items() if each},
+        {name: version_of(name) for name in sorted(imported)},
+        unknown,
     )
-    found = []
-    for entry in _listed(folders[place]):
-        name, dot, rest = entry.partition(".")
-        is_module = bool(dot) and f".{rest}" in all_suffixes()
-        is_package = not dot and name in needed and _is_package(folders[place], name)
-        # A package of the same name is somebody's choice, a lone file beside it an accident.
-        hides_package = before_library and any(
-            _is_package(folder, name) for folder in folders[place + 1 :]
-        )
-        if is_package or (is_module and (name in needed or hides_package)):
-            found.append(entry)
-    return sorted(found)
 
 
-def _is_package(folder: str, name: str) -> bool:
-    # A folder without this file hides nothing that is found further behind.
-    return os.path.isfile(os.path.join(folder, name, "__init__.py"))  # noqa: PTH113, PTH118
+def _observe(
+    sources: Mapping[str, ArmSource],
+) -> tuple[dict[str, Environment], dict[str, str]]:
+    """Return what each arm read of the environment, or why that is not known.
 
-
-def _listed(folder: str) -> list[str]:
+    In another process, in which the environment can be looked at and nothing is measured. An arm
+    that breaks there breaks others only if they are in the same process.
+    """
+    alone = [(source,) for source in sources.values()]
     try:
-        return os.listdir(folder)  # noqa: PTH208
-    except OSError:  # There is none, or it is an archive.
-        return []
-
-
-def _place(folders: list[str], folder: str) -> int:
-    return folders.index(folder) if folder in folders else 0
-
-
-def _real(entry: str) -> str:
-    try:
-        return os.path.realpath(entry)
-    except OSError:  # The working folder is gone.
-        return entry
+        found = spread(observe, alone, 1, limit=FOREIGN_LIMIT)
+        return dict(zip(sources, found, strict=True)), {}
+    except (InputError, WorkerError) as error:
+        if len(sources) == 1:
+            return {}, dict.fromkeys(sources, str(error))
+    each = [_observe({arm: source}) for arm, source in sources.items()]
+    return (
+        {arm: read for seen, _ in each for arm, read in seen.items()},
+        {arm: why for _, unknown in each for arm, why in unknown.items()},
+    )

@@ -22,11 +22,12 @@ from reports.equivalence import render_json, render_self_test, render_text
 from scenarios.errors import InputError
 
 from .cli import FOUND
-from .foreign import find_sources, make_factories, origins
+from .foreign import find_sources, make_factories
 from .messages import unread_is_fine
 from .metadata import described_code
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
+from .surroundings import find_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -94,7 +95,8 @@ def command(
     check_arms([against], floor=False)
     sources = find_sources((against, *names))
     factories = make_factories((against, *names), sources)
-    named = origins(sources)
+    surroundings = find_surroundings((against, *names), sources, provider)
+    named = surroundings.origins(sources)
     arms_by_name = {name: factories[name] for name in names}
     contest = Contest(arms_by_name, against, factories[against], provider)
     with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
@@ -103,7 +105,7 @@ def command(
         result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
     with unread_is_fine():
         if as_json:
-            text = render_json(result, named, described_code(provider))
+            text = render_json(result, named, described_code(provider, surroundings))
         else:
             text = render_text(result, named, coverage=coverage)
         click.echo(text, nl=False)

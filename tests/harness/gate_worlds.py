@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import gate_steps, gate_work, shared_code, sources
+from harness import gate_steps, git
 from harness.budget import update, write_budget
 from harness.counting import FIGURES, Work
 from harness.duet import CellResult, Duet
@@ -97,14 +97,16 @@ class World:
             return CellResult(scenario, failure=found)
         return CellResult(scenario, found)
 
-    def git(self, *arguments: str, **_: object) -> str | None:
-        revision, _, path = arguments[-1].partition(":")
-        if arguments[0] == "merge-base":
-            return self.parted or arguments[-1]
-        if arguments[0] == "ls-tree":
-            return "\n".join(["connector/__init__.py", "connector/batched.py", *self.base])
-        if "rev-parse" in arguments:
-            return "0" * 40 if revision.removesuffix("^{commit}") in self.revisions else None
+    def find_commit(self, revision: str, _folder: Path) -> str | None:
+        return "0" * 40 if revision in self.revisions else None
+
+    def merge_base(self, _one: str, other: str, _folder: Path) -> str:
+        return self.parted or other
+
+    def ls_tree(self, *_arguments: str, **_: Path) -> str:
+        return "\n".join(["connector/__init__.py", "connector/batched.py", *self.base])
+
+    def read_at(self, _commit: str, path: str, _folder: Path) -> str | None:
         path = path.removeprefix("./")
         return self.base[path] if path in self.base else (ROOT / path).read_text()
 
@@ -113,8 +115,11 @@ class World:
         monkeypatch.setattr(gate_steps, "verify", self.verify)
         monkeypatch.setattr(gate_steps, "count_cells", self.count)
         monkeypatch.setattr(gate_steps, "compare_cell", self.compare)
-        for module in (gate_steps, gate_work, shared_code, sources):
-            monkeypatch.setattr(module, "git", self.git)
+        monkeypatch.setattr(git, "find_commit", self.find_commit)
+        monkeypatch.setattr(git, "why_missing", lambda _folder: "")
+        monkeypatch.setattr(git, "merge_base", self.merge_base)
+        monkeypatch.setattr(git, "git", self.ls_tree)
+        monkeypatch.setattr(git, "read_at", self.read_at)
         write_budget(Path("budgets.toml"), update(None, make_works(), 0, whole=True))
 
 

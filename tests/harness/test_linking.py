@@ -12,7 +12,7 @@ from stubs.surface.placeholders import is_placeholder
 def run(text: str, package: str = "stubs.surface.tensorrt_llm._torch.pyexecutor") -> dict[str, Any]:
     """Run a linked source in a package of the surface, and return its names."""
     names: dict[str, Any] = {"__package__": package, "__name__": "_stepbench_test_linked"}
-    exec(link(text, "somewhere/a.py"), names)  # noqa: S102
+    exec(compile(link(text, "somewhere/a.py"), "somewhere/a.py", "exec"), names)  # noqa: S102
     return names
 
 
@@ -223,5 +223,5 @@ def test_a_source_is_compiled_as_it_stands():
 @pytest.mark.parametrize("text", ["class (:\n", "return 1\n"])
 def test_what_is_no_python_is_not_linked(text: str):
     with pytest.raises(SyntaxError) as caught:
-        link(text, "somewhere/a.py")
+        compile(link(text, "somewhere/a.py"), "somewhere/a.py", "exec")
     assert caught.value.filename == "somewhere/a.py"

@@ -5,7 +5,9 @@ from pathlib import Path
 import pytest
 
 from harness import revision
-from harness.revision import own_revision
+from harness.revision import Revision, own_revision, revision_words
+
+ELSEWHERE = "stepbench does not run from a git checkout of its own"
 
 
 def git(folder: Path, *arguments: str) -> str:
@@ -39,19 +41,19 @@ def checkout(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 def test_a_clean_checkout_has_a_revision(checkout: Path):
     head = git(checkout, "rev-parse", "HEAD")
     assert len(head) == 40
-    assert own_revision() == (head, False)
+    assert own_revision() == Revision(head)
 
 
 @pytest.mark.parametrize("name", ["harness/revision.py", "new.py"])
 def test_a_changed_or_new_file_makes_it_dirty(checkout: Path, name: str):
     (checkout / name).write_text("# changed\n")
-    assert own_revision() == (git(checkout, "rev-parse", "HEAD"), True)
+    assert own_revision() == Revision(git(checkout, "rev-parse", "HEAD"), dirty=True)
 
 
 def test_a_staged_change_makes_it_dirty(checkout: Path):
     (checkout / "harness/revision.py").write_text("# changed\n")
     git(checkout, "add", ".")
-    assert own_revision() == (git(checkout, "rev-parse", "HEAD"), True)
+    assert own_revision() == Revision(git(checkout, "rev-parse", "HEAD"), dirty=True)
 
 
 def test_an_ignored_file_does_not_make_it_dirty(checkout: Path):
@@ -59,7 +61,7 @@ def test_an_ignored_file_does_not_make_it_dirty(checkout: Path):
     (checkout / ".git/info/exclude").write_text("results/\n")
     (checkout / "results").mkdir()
     (checkout / "results/a.json").write_text("{}")
-    assert own_revision() == (git(checkout, "rev-parse", "HEAD"), False)
+    assert own_revision() == Revision(git(checkout, "rev-parse", "HEAD"))
 
 
 def test_an_installation_inside_another_repository_is_none_of_its_revisions(
@@ -69,12 +71,12 @@ def test_an_installation_inside_another_repository_is_none_of_its_revisions(
     (installed / "harness").mkdir(parents=True)
     (installed / "harness/revision.py").write_text("# ours\n")
     monkeypatch.setattr(revision, "ROOT", installed)
-    assert own_revision() is None
+    assert own_revision() == Revision(None, why=ELSEWHERE)
 
 
 def test_outside_git_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
     monkeypatch.setattr(revision, "ROOT", tmp_path)
-    assert own_revision() is None
+    assert own_revision() == Revision(None, why=ELSEWHERE)
 
 
 def test_before_the_first_commit_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path):
@@ -83,11 +85,32 @@ def test_before_the_first_commit_there_is_none(monkeypatch: pytest.MonkeyPatch, 
     git(tmp_path, "init", "--quiet")
     git(tmp_path, "add", ".")
     monkeypatch.setattr(revision, "ROOT", tmp_path)
-    assert own_revision() is None
+    assert own_revision() == Revision(None, why="its git repository has no commit yet")
 
 
 def test_without_git_there_is_none(monkeypatch: pytest.MonkeyPatch, tmp_path: Path, checkout: Path):
-    assert own_revision() is not None
+    assert own_revision().commit is not None
     monkeypatch.setenv("PATH", str(tmp_path))
     assert (checkout / "harness/revision.py").exists()
-    assert own_revision() is None
+    assert own_revision().why.startswith("git: not on the PATH: ")
+
+
+def test_a_checkout_of_somebody_else_says_so(monkeypatch: pytest.MonkeyPatch, checkout: Path):
+    monkeypatch.setenv("GIT_TEST_ASSUME_DIFFERENT_OWNER", "1")
+    found = own_revision()
+    assert found.commit is None
+    assert found.why == (
+        f"git: detected dubious ownership in repository at '{checkout}'; "
+        f"git config --global --add safe.directory {checkout}"
+    )
+    assert revision_words(found.as_metadata()) == f"unknown ({found.why})"
+    assert revision_words(found.as_metadata(), why=False) == "unknown"
+
+
+@pytest.mark.parametrize("damage", ["HEAD", "index"])
+def test_a_damaged_repository_says_so(checkout: Path, damage: str):
+    (checkout / ".git" / damage).write_text("nonsense")
+    found = own_revision()
+    assert found.commit is None
+    assert found.why.startswith("git: ")
+    assert "damaged" in found.why

@@ -134,7 +134,7 @@ def test_outside_git_there_are_no_revisions(
     for module in (sources, revision):
         monkeypatch.setattr(module, "ROOT", tmp_path)
     assert repository.parent == tmp_path
-    with pytest.raises(InputError, match="no git revision 'HEAD' here"):
+    with pytest.raises(InputError, match=r"arm 'git:HEAD:incremental': .* is no git checkout"):
         find_source("git:HEAD:incremental")
 
 

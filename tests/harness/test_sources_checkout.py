@@ -100,7 +100,10 @@ def test_a_folder_without_git_is_a_work_tree_too(checkout: Path):
     shutil.rmtree(checkout / ".git")
 
     found = find_source(f"trtllm:{checkout}")
-    assert (found.text, found.origin) == (AFTER, "a work tree without a git revision")
+    assert (found.text, found.origin) == (
+        AFTER,
+        "a work tree without a git revision (it is no git checkout)",
+    )
     with pytest.raises(InputError) as caught:
         find_source(f"trtllm:{checkout}@HEAD")
     assert str(caught.value) == f"arm 'trtllm:{checkout}@HEAD': {checkout} is no git checkout"
@@ -113,7 +116,8 @@ def test_a_revision_of_a_bare_repository(checkout: Path, tmp_path: Path):
     assert find_source(f"trtllm:{bare}@main~1").text == "\n\n" + BEFORE + "\n\n"
     with pytest.raises(InputError) as caught:
         find_source(f"trtllm:{bare}")
-    assert str(caught.value) == f"arm 'trtllm:{bare}': {NOWHERE} in {bare}"
+    hint = f"a bare repository: name a revision, as in trtllm:{bare}@HEAD"
+    assert str(caught.value) == f"arm 'trtllm:{bare}': {NOWHERE} in {bare}, {hint}"
 
 
 def test_a_checkout_inside_a_larger_repository(checkout: Path):
@@ -213,7 +217,8 @@ def test_a_repository_without_a_commit_has_no_revision(
     (root / PLACE).parent.mkdir(parents=True)
     (root / PLACE).write_text(AFTER)
 
-    assert find_source(f"trtllm:{root}").origin == "a work tree without a git revision"
+    wanted = "a work tree without a git revision (the repository has no commit yet)"
+    assert find_source(f"trtllm:{root}").origin == wanted
     with pytest.raises(InputError, match="no git revision 'HEAD' in "):
         find_source(f"trtllm:{root}@HEAD")
 

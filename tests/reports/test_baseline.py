@@ -8,6 +8,7 @@ import math
 import pytest
 
 from harness.plan import Protocol
+from harness.results import Results
 from harness.statistics import Estimate
 from reports.baseline import compare_files, unpaired_ratio, write_comparison
 from scenarios.errors import NoBaselineError
@@ -174,12 +175,33 @@ def test_other_conditions_are_told_in_one_sentence(write_results: WriteResults):
     )
 
     assert compare_files(new, old).notes == (
-        "Measured under other conditions than the baseline: Python cpython 3.11.9 (64-bit), now "
-        "cpython 3.12.1 (64-bit); provider python, now nanobind; revision bbbbbbbbbbbb, now "
-        "aaaaaaaaaaaa with local changes; garbage collector off, now on; protocol 3 x (5 + 1 x 3), "
-        "now 3 x (1 + 1 x 3); seed 0, now 3; pinned core none, now 1.",
+        "Other conditions differ: provider python -> nanobind; revision bbbbbbbbbbbb -> "
+        "aaaaaaaaaaaa with local changes; garbage collector off -> on; protocol 3 x (5 + 1 x 3) -> "
+        "3 x (1 + 1 x 3); seed 0 -> 3; pinned core none -> 1; Python cpython 3.11.9 (64-bit) -> "
+        "cpython 3.12.1 (64-bit).",
     )
     assert compare_files(new, new).notes == ()
+
+
+def test_packages_sources_and_boots_are_conditions(write_results: WriteResults):
+    times = samples(1e-3, 1e-3, 1e-3)
+
+    def write(name: str, boot: str, numpy: str, source: str) -> Results:
+        versions = {"stepbench_versions": json.dumps({"numpy": numpy})}
+        plan = make_plan(SMALL, sources={"incremental": source * 64})
+        machine = MACHINE | {"boot_time": boot}
+        return write_results(plan, times, name=name, metadata=HERE | versions, machine=machine)
+
+    new = write("new.json", "2026-12-01 02:17:54", "2.0", "a")
+    # The time of the boot is worked out from a clock that is put right now and then.
+    same = write("same.json", "2026-12-01 02:17:53", "2.0", "a")
+    old = write("old.json", "2026-11-30 11:00:00", "1.26", "b")
+
+    assert compare_files(new, same).notes == ()
+    assert compare_files(new, old).notes == (
+        "Other conditions differ: source of incremental bbbbbbbbbbbb -> aaaaaaaaaaaa; booted "
+        "2026-11-30 11:00:00 -> 2026-12-01 02:17:54; numpy 1.26 -> 2.0.",
+    )
 
 
 def test_the_formats(write_results: WriteResults):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pytest
 
 from harness.duet import CellResult, Duet
+from harness.revision import Revision
 from harness.verification import Contest, Verification
 from stepbench import compare as compare_module
 from stepbench import metadata, options
@@ -105,19 +106,19 @@ def test_outputs_are_verified_with_that_provider(
 @pytest.mark.parametrize(
     ("revision", "words", "kept"),
     [
-        (("0123456789abcdef", False), "revision 0123456789ab, Python", ("0123456789abcdef", 0)),
+        (Revision("0123456789abcdef"), "revision 0123456789ab, Python", ("0123456789abcdef", 0)),
         (
-            ("0123456789abcdef", True),
+            Revision("0123456789abcdef", dirty=True),
             "revision 0123456789ab with local changes, Python",
             ("0123456789abcdef", 1),
         ),
-        (None, "revision unknown, Python", (None, None)),
+        (Revision(None, why="no git"), "revision unknown (no git), Python", (None, None)),
     ],
 )
 def test_the_revision_is_told_and_kept(
     run_here: Run,
     monkeypatch: pytest.MonkeyPatch,
-    revision: tuple[str, bool] | None,
+    revision: Revision,
     words: str,
     kept: tuple[str | None, int | None],
 ):

@@ -96,9 +96,8 @@ def test_an_arm_that_a_revision_did_not_have_is_nothing_to_compare_with(
     run_here: Run, monkeypatch: pytest.MonkeyPatch
 ):
     # A revision without our files, whatever this checkout has.
-    monkeypatch.setattr(
-        "harness.sources.git", lambda *words, **_: "0123" * 10 if "rev-parse" in words else None
-    )
+    monkeypatch.setattr("harness.git.find_commit", lambda *_: "0123" * 10)
+    monkeypatch.setattr("harness.git.read_at", lambda *_: None)
 
     ran = run_here("compare", "git:v0:batched", "batched", "--cells", "2x64")
 

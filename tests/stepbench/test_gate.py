@@ -10,14 +10,13 @@ from typing import Any
 import pytest
 
 from harness import duet as duet_module
-from harness import gate_steps, shared_code, sources
+from harness import gate_steps, git, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
 from harness.figure import Kind
 from harness.gate import GateConfig, Outcome, Step
 from harness.machine import lock_cpu
-from harness.revision import git
 from harness.verdict import Verdict
 from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -283,14 +282,11 @@ class Timing:
         self.kind = Kind.NO_DIFFERENCE
         self.timed: list[str] = []
 
-    def git(self, *arguments: str, **_: object) -> str | None:
-        if "rev-parse" in arguments:
-            return None if arguments[-1].startswith("gone") else "0" * 40
-        if arguments[0] == "merge-base":
-            return arguments[-1]
-        if arguments[0] == "ls-tree":
-            return ""
-        path = arguments[-1].partition(":")[2].removeprefix("./")
+    def find_commit(self, revision: str, _folder: Path) -> str | None:
+        return None if revision.startswith("gone") else "0" * 40
+
+    def read_at(self, _commit: str, path: str, _folder: Path) -> str | None:
+        path = path.removeprefix("./")
         return self.base[path] if path in self.base else (sources.ROOT / path).read_text()
 
     def compare(self, duet: Duet, scenario: SteadyDecode | TraceReplay, *_: object) -> CellResult:
@@ -319,9 +315,10 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     # In this process, where the arms can be changed.
     monkeypatch.setattr(gate, "_LIMIT", None)
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
-    monkeypatch.setattr(gate_steps, "git", timing.git)
-    monkeypatch.setattr(sources, "git", timing.git)
-    monkeypatch.setattr(shared_code, "git", timing.git)
+    monkeypatch.setattr(git, "find_commit", timing.find_commit)
+    monkeypatch.setattr(git, "merge_base", lambda _one, other, _folder: other)
+    monkeypatch.setattr(git, "git", lambda *_arguments, **_folder: "")
+    monkeypatch.setattr(git, "read_at", timing.read_at)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
     return timing
@@ -375,10 +372,8 @@ def test_json_says_what_a_verdict_rests_on_and_where(run_here: Run):
     assert (cell["verdict"]["kind"], cell["first_run"]) == ("no difference", [])
     assert cell["samples"] is None
     where = document["metadata"]["where"]
-    commit = git("rev-parse", "HEAD~1")
-    # A clone may be of a single commit, and then has no base.
-    base = "" if commit is None else f"; base HEAD~1: commit {commit[:12]}"
-    assert f"not pinned; stand-ins: provider python{base}." in where
+    base = "base HEAD~1: commit 000000000000"
+    assert f"not pinned; stand-ins: provider python; {base}." in where
     assert document["metadata"]["command"].startswith("stepbench ")
 
 

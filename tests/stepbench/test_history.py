@@ -4,6 +4,7 @@ import csv
 import importlib.util
 import io
 import json
+import re
 import subprocess
 import sys
 from datetime import datetime, timedelta
@@ -100,6 +101,18 @@ def test_the_script_prints_the_same(run_here: Run, files: list[str]):
     assert "full-copy" not in ran.out
     assert run_here("history", "trend", "--format", "csv").out.count("\n") == 3
     assert "Ratio" in run_here("history", "trend", "--format", "terminal").out
+
+
+def test_another_host_is_another_condition_of_one_machine(run_here: Run, results: str):
+    for day, host in enumerate(("a", "b")):
+        assert (
+            run_here("history", "add", copy(results, f"{host}.json", day, hostname=host)).code == 0
+        )
+
+    ran = run_here("history", "trend")
+
+    assert ran.code == 0
+    assert re.search(r"Other conditions differ within machine \w+: host a -> b\.", ran.out)
 
 
 def test_adding_says_what_was_added_and_twice_is_once(run_here: Run, results: str):

@@ -69,11 +69,22 @@ def test_other_conditions_are_told(run_here: Run, results: str):
     ran = run_here("report", results, "--baseline", old)
 
     assert ran.code == 0
-    assert (
-        "Measured under other conditions than the baseline: Python cpython 3.9.1 (64-bit), now"
-        in (ran.out)
-    )
-    assert "revision ffffffffffff" in ran.out
+    assert "Other conditions differ: revision ffffffffffff" in ran.out
+    assert "; Python cpython 3.9.1 (64-bit) -> cpython " in ran.out
+
+
+def test_another_host_and_another_boot_are_told_and_compared(run_here: Run, results: str):
+    there = {"hostname": "elsewhere", "boot_time": "2020-01-01 00:00:00", "stepbench_kernel": "5"}
+    old = change(results, "old.json", **there, stepbench_python_build="another")
+
+    ran = run_here("report", results, "--baseline", old)
+
+    assert ran.code == 0
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("Other conditions differ:")]
+    for words in ("host elsewhere -> ", "booted 2020-01-01 00:00:00 -> ", "kernel 5 -> "):
+        assert words in line
+    assert "Python build another -> " in line
+    assert "both measured on machine " in ran.out
 
 
 def test_times_of_another_machine_are_refused(run_here: Run, results: str):

@@ -8,6 +8,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
+from harness.revision import Revision
 from stepbench import __version__, metadata
 
 from .conftest import ONE, TINY, Run, run_script, stored_runs
@@ -193,9 +194,10 @@ def test_the_manager_is_told_where_it_is_not_the_default(run_here: Run):
 
 
 def test_without_a_checkout_the_revision_is_unknown(run_here: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(metadata, "own_revision", lambda: None)
+    why = "git: not on the PATH"
+    monkeypatch.setattr(metadata, "own_revision", lambda: Revision(None, why=why))
 
     ran = run_here("speedup", *ONE, "-o", "x.json")
 
     assert ran.code == 0
-    assert f"stepbench {__version__}, revision unknown;" in ran.out
+    assert f"stepbench {__version__}, revision unknown ({why});" in ran.out

@@ -259,3 +259,17 @@ def test_the_hint_can_be_pasted_where_the_name_has_blanks(
     assert ran.code == 130
     _, _, hint = ran.err.rpartition("carry on with: ")
     assert shlex.split(hint) == ["stepbench", "speedup", "--resume", "my results.json"]
+
+
+def test_other_conditions_of_the_same_machine_are_told(run_here: Run, results: str):
+    document = json.loads(Path(results).read_text())
+    document["metadata"]["boot_time"] = "2020-01-01 00:00:00"
+    document["metadata"]["stepbench_versions"] = json.dumps({"numpy": "0.1"})
+    Path(results).write_text(json.dumps(document))
+
+    ran = run_here("speedup", "--resume", results, "-q")
+
+    assert ran.code == 0
+    words = "stepbench: Other conditions differ: booted 2020-01-01 00:00:00 -> "
+    assert ran.err.startswith(words)
+    assert "; numpy 0.1 -> unknown" in ran.err
