@@ -44,6 +44,28 @@ def git(*arguments: str, strip: bool = True, folder: Path | None = None) -> str 
     return done.stdout.strip() if strip else done.stdout
 
 
+def git_bytes(*arguments: str, folder: Path | None = None) -> bytes | None:
+    """Return the bytes that a git command prints, as of a file that need not be UTF-8.
+
+    None if it fails.
+
+    Args:
+        arguments: the command and its arguments.
+        folder: where it runs; this project's by default.
+    """
+    try:
+        done = subprocess.run(
+            ["git", "-C", str(folder or ROOT), *arguments],
+            capture_output=True,
+            check=True,
+            timeout=10,
+            env=_environment(),
+        )
+    except (OSError, subprocess.SubprocessError, ValueError):
+        return None
+    return done.stdout
+
+
 def _environment() -> dict[str, str]:
     """Return ours without what would point git to another repository, as in a git hook.
 

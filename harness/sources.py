@@ -14,9 +14,9 @@ from pathlib import Path, PurePosixPath
 from scenarios.errors import InputError, NoBaselineError, unknown
 
 from .arms import ARMS
-from .files import read_input
 from .linking import SURFACE, belongs_to_engine, find_imports
-from .revision import ROOT, git
+from .python_source import decode
+from .revision import ROOT, git, git_bytes
 
 # Where the module is in a checkout: now, before it moved, and at first.
 _CANDIDATES = (
@@ -98,10 +98,11 @@ def _from_own_revision(spec: str, rest: str) -> ArmSource:
     commit = git("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}")
     if commit is None:
         raise InputError(f"arm {spec!r}: no git revision {revision!r} here")
-    text = git("show", f"{commit}:./{path}", strip=False)
-    if text is None:
+    data = git_bytes("show", f"{commit}:./{path}")
+    if data is None:
         raise NoBaselineError(f"arm {name!r} does not exist at revision {revision}")
-    return ArmSource(spec, name, f"{commit[:12]}:{path}", text)
+    where = f"{commit[:12]}:{path}"
+    return ArmSource(spec, name, where, decode(data, spec))
 
 
 def _from_checkout(spec: str, rest: str) -> ArmSource:
@@ -120,10 +121,10 @@ def _from_checkout(spec: str, rest: str) -> ArmSource:
     # Of a folder in a larger repository, what lies in the folder, as in the work tree.
     prefix = git("rev-parse", "--show-prefix", folder=folder) or ""
     for place in _CANDIDATES:
-        text = git("show", f"{commit}:{prefix}{place}", strip=False, folder=folder)
-        if text is not None:
+        data = git_bytes("show", f"{commit}:{prefix}{place}", folder=folder)
+        if data is not None:
             where = f"{commit[:12]}:{prefix}{place}"
-            origin = f"commit {commit}"
+            text, origin = decode(data, f"{spec}: {where}"), f"commit {commit}"
             return ArmSource(spec, spec, where, text, _package(place), origin)
     raise InputError(f"arm {spec!r}: {_nowhere()} at revision {revision}")
 
@@ -189,9 +190,12 @@ def _nowhere() -> str:
 
 def _read(path: Path) -> str:
     try:
-        return read_input(path)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: a pipe or a device, not a file")
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # A name that no file can have.
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return decode(data, f"{path}")
 
 
 def _path(name: str) -> Path:

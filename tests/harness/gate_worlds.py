@@ -107,6 +107,10 @@ class World:
         path = path.removeprefix("./")
         return self.base[path] if path in self.base else (ROOT / path).read_text()
 
+    def git_bytes(self, *arguments: str, **_: object) -> bytes | None:
+        text = self.git(*arguments)
+        return None if text is None else text.encode()
+
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this in the place of what takes long, with a budget that everything is within."""
         monkeypatch.setattr(gate_steps, "verify", self.verify)
@@ -114,6 +118,7 @@ class World:
         monkeypatch.setattr(gate_steps, "compare_cell", self.compare)
         for module in (gate_steps, gate_work, shared_code, sources):
             monkeypatch.setattr(module, "git", self.git)
+        monkeypatch.setattr(sources, "git_bytes", self.git_bytes)
         write_budget(Path("budgets.toml"), update(None, make_works(), 0, whole=True))
 
 

@@ -292,6 +292,10 @@ class Timing:
         path = arguments[-1].partition(":")[2].removeprefix("./")
         return self.base[path] if path in self.base else (sources.ROOT / path).read_text()
 
+    def git_bytes(self, *arguments: str, **_: object) -> bytes | None:
+        text = self.git(*arguments)
+        return None if text is None else text.encode()
+
     def compare(self, duet: Duet, scenario: SteadyDecode | TraceReplay, *_: object) -> CellResult:
         self.timed.append(f"{duet.b.name} in {scenario.name}")
         return CellResult(scenario, Verdict(self.kind))
@@ -320,6 +324,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     monkeypatch.setattr(gate_steps, "find_scenarios", lambda _name: (CELL,))
     monkeypatch.setattr(gate_steps, "git", timing.git)
     monkeypatch.setattr(sources, "git", timing.git)
+    monkeypatch.setattr(sources, "git_bytes", timing.git_bytes)
     monkeypatch.setattr(shared_code, "git", timing.git)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
