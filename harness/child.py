@@ -3,6 +3,7 @@
 import contextlib
 import ctypes
 import os
+import re
 import signal
 import subprocess
 import sys
@@ -11,10 +12,12 @@ from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import IO, TextIO
 
-from scenarios.errors import WorkerError
+from scenarios.errors import NotRunnableError, WorkerError
 
 # Characters of what a worker said last that go into a message.
 _LONGEST = 300
+# How a traceback ends of a worker that met what is not here.
+_REFUSED = re.compile(rf"^(?:.*\b)?{NotRunnableError.__name__}: (.*)$", re.MULTILINE)
 _PR_SET_PDEATHSIG = 1  # linux/prctl.h
 
 
@@ -48,6 +51,7 @@ def run_children(children: Sequence[Child], timeout: float) -> list[str]:
         timeout: seconds after which they count as hanging.
 
     Raises:
+        NotRunnableError: a worker met what is not here.
         WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
     end = time.monotonic() + timeout
@@ -77,6 +81,9 @@ def _check(child: Child, returncode: int | None, errors: IO[bytes]) -> None:
     if returncode:
         errors.seek(0)
         said = errors.read().decode(errors="replace")
+        refused = _REFUSED.findall(said)
+        if refused:
+            raise NotRunnableError(refused[-1])
         raise WorkerError(f"{child.what}: the worker {_death(returncode, said)}")
 
 

@@ -33,7 +33,10 @@ from stubs.counting import (
 
 from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
 from .bytecodes import counting_bytecodes
-from .equivalence import field_names, output_error
+from .equivalence import REQUESTS, output_error, requests_of
+from .loading import file_of
+from .missing import not_runnable, refusing, watching
+from .outputs import field_names, field_of
 from .processes import spread
 from .retained import retained_bytes
 from .traces import arm_traceback
@@ -121,26 +124,44 @@ def count_work(
 
     Raises:
         ArmError: an arm raised something.
+        NotRunnableError: an arm uses what is not here.
     """
+    makes = as_factories(arms)
+    with watching() as watch:
+        works = _works(scenario, makes, seed)
+        watch.wait()
+        for name, make in makes.items():
+            watch.check(name, file_of(make))
+    return works
+
+
+def _works(
+    scenario: SteadyDecode | TraceReplay, makes: Mapping[str, ArmFactory], seed: int
+) -> list[Work]:
     iterations = iterations_of(scenario)
     workload = create_workload(scenario, iterations + 1, f"{seed}")
-    makes = as_factories(arms)
     names = list(makes)
     built = {name: make(False) for name, make in makes.items()}
     works = [Work(scenario, name) for name in names]
+    files = {name: file_of(make) for name, make in makes.items()}
     for iteration in range(iterations + 1):
         workload.advance()
         for work in works:
             try:
                 crossings, bytecodes, output = _counted_call(built[work.arm], workload)
             except Exception as error:
+                refused = not_runnable(error, {work.arm: files[work.arm]})
+                if refused is not None:
+                    raise refused from error
                 words = described(error)
                 where = f"cell {scenario.name}, arm {work.arm}, iteration {iteration + 1}"
                 raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
             if iteration:
                 _add(work, workload, crossings, bytecodes, output)
     fresh = {name: functools.partial(make, False) for name, make in makes.items() if name != FLOOR}
-    for name, retained in retained_bytes(fresh, scenario, seed).items():
+    with refusing(files):
+        kept = retained_bytes(fresh, scenario, seed)
+    for name, retained in kept.items():
         work = works[names.index(name)]
         # A state and no flow: as much in each iteration.
         work.totals["retained_bytes"] = retained * work.iterations
@@ -251,11 +272,12 @@ def _add(
 def _own_objects(output: SchedulerOutput, crossings: Crossings) -> int:
     """Return how many objects of the output no native call returned: its data and lists."""
     known = set(map(id, crossings.lists))
-    own = {id(output), id(output.new_requests), id(output.cached_requests)}
-    for data in output.new_requests + output.cached_requests:
+    own = {id(output), *(id(field_of(output, name)) for name in REQUESTS)}
+    for data in requests_of(output):
         own.add(id(data))
-        for values in (getattr(data, name) for name in field_names(data)):
-            if isinstance(values, list):
+        for values in (field_of(data, name) for name in field_names(data)):
+            if isinstance(values, list | dict):
                 own.add(id(values))
-                own.update(id(group) for group in values if isinstance(group, list))
+                groups = values.values() if isinstance(values, dict) else values
+                own.update(id(group) for group in groups if isinstance(group, list))
     return len(own - known)

@@ -17,6 +17,7 @@ from scenarios.workload import create_workload
 from .arms import SchedulerOutputManager
 from .child import die_with_parent, take_over_stdout
 from .loading import create, load_apart
+from .missing import refuse_uncaught
 from .sources import ArmSource
 
 
@@ -30,7 +31,9 @@ def main() -> None:
         os.sched_setaffinity(0, {job["cpu"]})
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
-    arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)
+    sources = [ArmSource(**source) for source in job["sources"]]
+    refuse_uncaught({source.spec: source.filename for source in sources})
+    arms = _create_arms(sources, imports)
     iterations = job["warmups"] + job["most"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     if not job["gc"]:

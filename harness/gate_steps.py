@@ -7,7 +7,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, NoBaselineError, WorkerError
+from scenarios.errors import InputError, NoBaselineError, NotRunnableError, WorkerError
 
 from .arms import FLOOR, REFERENCE, check_arms
 from .counting import Work, count_cells
@@ -90,11 +90,14 @@ def run_gate(
     progress("equivalence")
     step = equivalence(config, jobs, limit, describe)
     yield step
-    if step.outcome is Outcome.FOUND:
+    if step.outcome in (Outcome.FOUND, Outcome.CANNOT_RUN):
         return
     progress("exact work")
     try:
         works = count_all(config, jobs, limit)
+    except NotRunnableError as error:
+        yield Step("exact work", Outcome.CANNOT_RUN, str(error))
+        return
     except InputError as error:
         yield Step("exact work", Outcome.NOTHING_TO_COMPARE, str(error))
         return
@@ -159,6 +162,8 @@ def equivalence(
         return Step(name, Outcome.PASSED, f"only {REFERENCE} is checked, the reference itself")
     try:
         found = play(others, jobs)
+    except NotRunnableError as error:
+        return Step(name, Outcome.CANNOT_RUN, str(error))
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         return broken(name, error, (REFERENCE, *others), lambda arm: play([arm], 1))
     if found.failure is None:
@@ -254,6 +259,9 @@ def timing(
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
         contest = Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base))
         found = play_briefly(contest, limit=limit)
+    except NotRunnableError as error:
+        yield Step(name, Outcome.CANNOT_RUN, str(error))
+        return
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
@@ -276,7 +284,11 @@ def timing(
     )
     for scenario in scenarios:
         own = replace(duet, threshold=config.threshold_of(scenario.name, arm))
-        result = compare_cell(own, scenario, progress)
+        try:
+            result = compare_cell(own, scenario, progress)
+        except NotRunnableError as error:
+            yield Step(f"{name}, {scenario.name}", Outcome.CANNOT_RUN, str(error))
+            return
         yield _timed(f"{name}, {scenario.name}", result)
 
 

@@ -25,6 +25,7 @@ from .devices import Device, SimulatedDevice
 from .executor import Iteration, Sweep, run_loop
 from .forward_time import ForwardTime
 from .loading import create, load_apart
+from .missing import not_runnable
 from .sources import ArmSource
 
 # What is kept of an iteration.
@@ -125,6 +126,9 @@ def _run_segment(
             sweep=sweep,
         )
     except Exception as error:
+        refused = not_runnable(error, {source.spec: source.filename})
+        if refused is not None:
+            raise refused from error
         raise RuntimeError(f"arm {source.spec}: {described(error)}") from error
     finally:
         gc.unfreeze()

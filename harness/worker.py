@@ -13,9 +13,10 @@ import pyperf
 
 from scenarios.workload import create_workload
 
-from .arms import SchedulerOutputManager, create_arm, is_foreign
+from .arms import ArmFactory, RegisteredArm, is_foreign
 from .child import die_with_parent, take_over_stdout
-from .loading import ArmOfSource
+from .loading import ArmOfSource, file_of
+from .missing import refuse_uncaught
 from .plan import Plan, benchmark_name, worker_seed
 from .sampling import Sampler, shape_notes
 from .sources import ArmSource
@@ -40,7 +41,9 @@ def main() -> None:
     workload = create_workload(
         scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
     )
-    sampler = Sampler(workload, _arm(args.arm))
+    make = _factory(args.arm)
+    refuse_uncaught({args.arm: file_of(make)})
+    sampler = Sampler(workload, make(False))
     if not plan.gc:
         gc.collect()
         gc.freeze()
@@ -63,11 +66,11 @@ def main() -> None:
     os._exit(0)
 
 
-def _arm(name: str) -> SchedulerOutputManager:
-    """Return the arm; its source is on standard input where the name says where that is."""
+def _factory(name: str) -> ArmFactory:
+    """Return what makes the arm; its source is on standard input where its name says where."""
     if not is_foreign(name):
-        return create_arm(name)
-    return ArmOfSource(ArmSource(**json.load(sys.stdin)))(False)
+        return RegisteredArm(name)
+    return ArmOfSource(ArmSource(**json.load(sys.stdin)))
 
 
 if __name__ == "__main__":
