@@ -70,6 +70,15 @@ class RegisteredArm:
         """Return an instance that has seen no request."""
         return create_arm(self.name, attention_dp=attention_dp)
 
+    @property
+    def file(self) -> str | None:
+        """The file of its module; None where that is not known."""
+        name = _MODULES.get(self.name, "")
+        if name in sys.modules:
+            return getattr(sys.modules[name], "__file__", None)
+        found = importlib.util.find_spec(name) if name else None
+        return None if found is None else found.origin
+
 
 @dataclass(frozen=True)
 class ArmFromFile:

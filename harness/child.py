@@ -4,6 +4,7 @@ import atexit
 import contextlib
 import errno
 import os
+import re
 import selectors
 import shutil
 import signal
@@ -18,7 +19,7 @@ from pathlib import Path
 from types import MappingProxyType
 from typing import IO, Any, TextIO
 
-from scenarios.errors import LostWorkerError, WorkerError
+from scenarios.errors import LostWorkerError, NotRunnableError, WorkerError
 
 from .traces import reaches_arm
 
@@ -35,6 +36,8 @@ OUTSIDE = {
 
 # Characters of what a worker said last that go into a message.
 _LONGEST = 300
+# How a traceback ends of a worker that met what is not here.
+_REFUSED = re.compile(rf"^(?:.*\b)?{NotRunnableError.__name__}: (.*)$", re.MULTILINE)
 # Starts quickly, since nothing but the standard library is looked for.
 _KEEPER = (sys.executable, "-I", "-S", str(Path(__file__).with_name("keeper.py")))
 # How long the kernel may take to end what was killed.
@@ -221,6 +224,7 @@ def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
         timeout: seconds after which they count as hanging; None for no limit.
 
     Raises:
+        NotRunnableError: a worker met what is not here.
         WorkerError: a worker died or hung. The others are killed, as they are on an interruption.
     """
     end = None if timeout is None else time.monotonic() + timeout
@@ -245,11 +249,15 @@ def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
 def _check(worker: _Worker) -> None:
     """Raise WorkerError if a worker that has ended did so with another code than 0.
 
-    LostWorkerError where that is not the doing of the code that it runs.
+    LostWorkerError where that is not the doing of the code that it runs; NotRunnableError where it
+    met what is not here.
     """
     returncode = worker.kept.process.wait()
     if returncode:
         said = _read(worker.errors)
+        refused = _REFUSED.findall(said)
+        if refused:
+            raise NotRunnableError(refused[-1])
         is_own = -returncode not in OUTSIDE if returncode < 0 else reaches_arm(said)
         kind = WorkerError if is_own else LostWorkerError
         raise kind(f"{worker.child.what}: the worker {_death(returncode, said)}")

@@ -35,7 +35,10 @@ from stubs.counting import (
 from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
 from .bytecodes import BytecodeCounter, Bytecodes
 from .delegated import Delegated, Watch
-from .equivalence import field_names, output_error
+from .equivalence import REQUESTS, output_error, requests_of
+from .loading import file_of
+from .missing import not_runnable, refusing, watching
+from .outputs import field_names, field_of
 from .retained import retained_bytes
 from .traces import arm_traceback
 
@@ -149,10 +152,26 @@ def count_work(
 
     Raises:
         ArmError: an arm raised something.
+        NotRunnableError: an arm uses what is not here.
     """
+    makes = as_factories(arms)
+    with watching() as watch:
+        works = _works(scenario, makes, seed, few)
+        watch.wait()
+        for name, make in makes.items():
+            watch.check(name, file_of(make))
+    return works
+
+
+def _works(
+    scenario: SteadyDecode | TraceReplay,
+    makes: Mapping[str, ArmFactory],
+    seed: int,
+    few: int | None,
+) -> list[Work]:
     iterations = iterations_of(scenario)
     workload = create_workload(scenario, iterations + 1, f"{seed}")
-    makes = as_factories(arms)
+    files = {name: file_of(make) for name, make in makes.items()}
     with BytecodeCounter(_kind_of) as counter:
         tallies = [_Tally(scenario, name, make, seed) for name, make in makes.items()]
         watch = Watch()
@@ -166,7 +185,8 @@ def count_work(
     if few is None:
         fresh = {name: functools.partial(make, False) for name, make in makes.items()}
         fresh.pop(FLOOR, None)
-        retained = retained_bytes(fresh, scenario, seed)
+        with refusing(files):
+            retained = retained_bytes(fresh, scenario, seed)
         for work in works:
             if work.arm in retained:
                 # A state and no flow: as much in each iteration.
@@ -203,6 +223,7 @@ class _Tally:
 
         Raises:
             ArmError: the arm raised something.
+            NotRunnableError: it uses what is not here.
         """
         work = self.work
         others = watch.others(work.arm)
@@ -212,6 +233,9 @@ class _Tally:
                     self._arm, workload, counter, functools.partial(watch.settle, work.arm)
                 )
         except Exception as error:
+            refused = not_runnable(error, {work.arm: file_of(self._make)})
+            if refused is not None:
+                raise refused from error
             words = described(error)
             where = f"cell {work.scenario.name}, arm {work.arm}, iteration {iteration + 1}"
             raise ArmError(f"{where}: {words}", arm_traceback(error)) from error
@@ -308,11 +332,12 @@ def _add(
 def _own_objects(output: SchedulerOutput, crossings: Crossings) -> int:
     """Return how many objects of the output no native call returned: its data and lists."""
     known = set(map(id, crossings.lists))
-    own = {id(output), id(output.new_requests), id(output.cached_requests)}
-    for data in output.new_requests + output.cached_requests:
+    own = {id(output), *(id(field_of(output, name)) for name in REQUESTS)}
+    for data in requests_of(output):
         own.add(id(data))
-        for values in (getattr(data, name) for name in field_names(data)):
-            if isinstance(values, list):
+        for values in (field_of(data, name) for name in field_names(data)):
+            if isinstance(values, list | dict):
                 own.add(id(values))
-                own.update(id(group) for group in values if isinstance(group, list))
+                groups = values.values() if isinstance(values, dict) else values
+                own.update(id(group) for group in groups if isinstance(group, list))
     return len(own - known)

@@ -12,7 +12,7 @@ import random
 import sys
 from typing import Any
 
-from scenarios.errors import ArmError, InputError, described
+from scenarios.errors import ArmError, InputError, NotRunnableError, described
 from scenarios.scenario import from_dict
 
 from .arms import ArmFactory, RegisteredArm
@@ -43,6 +43,8 @@ def main() -> None:
         answer: dict[str, Any] = {"works": [_record(work) for work in works]}
     except ArmError as error:
         answer = {"error": "arm", "message": str(error), "trace": error.trace}
+    except NotRunnableError as error:
+        answer = {"error": "not runnable", "message": str(error)}
     except InputError as error:
         answer = {"error": "input", "message": str(error)}
     except BaseException as error:  # The arm's own and nobody's signal: sys.exit, for one.

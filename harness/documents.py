@@ -67,6 +67,7 @@ class VerificationFile:
         difference: how an arm differs, by ``arm``, ``run``, ``step``, ``field``, ``expected``,
             ``actual``, ``operations`` and ``repeat``; None if none does.
         uncovered: what too few of the runs reached.
+        missing: what an arm uses that is not here, by ``arm`` and ``message``; None where all ran.
         origins, metadata: as of ``WorkFile``.
     """
 
@@ -80,6 +81,7 @@ class VerificationFile:
     uncovered: tuple[str, ...]
     origins: Mapping[str, str] = field(default_factory=dict)
     metadata: Mapping[str, Any] = field(default_factory=dict)
+    missing: Mapping[str, Any] | None = None
 
 
 @dataclass(frozen=True)
@@ -141,6 +143,10 @@ def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFi
             list(map(text, difference["operations"]))
             whole(difference["run"])
             whole(difference["step"])
+        missing = document.get("missing")
+        if missing is not None:
+            for name in ("arm", "message"):
+                text(missing[name])
         return VerificationFile(
             path,
             tuple(map(text, document["arms"])),
@@ -151,6 +157,7 @@ def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFi
             difference,
             tuple(map(text, document["uncovered"])),
             *_about(document),
+            missing,
         )
     except DAMAGED as error:
         raise damaged(path, error) from None

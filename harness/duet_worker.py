@@ -23,6 +23,7 @@ from .arms import SchedulerOutputManager
 from .background import Background
 from .child import take_over_stdout
 from .loading import create, load_apart
+from .missing import refuse_uncaught
 from .sources import ArmSource
 
 
@@ -36,7 +37,9 @@ def main() -> None:
     background = Background()
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
-    arms = _create_arms([ArmSource(**source) for source in job["sources"]], imports)
+    sources = [ArmSource(**source) for source in job["sources"]]
+    refuse_uncaught({source.spec: source.filename for source in sources})
+    arms = _create_arms(sources, imports)
     iterations = job["warmups"] + job["most"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     if not job["gc"]:

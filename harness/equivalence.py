@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,9 @@ from stubs.kv_cache_v2 import BAD_PAGE_INDEX
 from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import ArmFactory, SchedulerOutputManager
+from .loading import file_of
+from .missing import Watch, refusing, watching
+from .outputs import by_group, field_names, field_of
 from .traces import arm_traceback
 
 
@@ -40,7 +42,7 @@ class Difference:
 
 # Begins the name of what is counted where a field was not compared, since one side lacks it.
 LEFT_OUT = "left out: "
-_REQUESTS = ("new_requests", "cached_requests")
+REQUESTS = ("new_requests", "cached_requests")
 
 
 def compare_episode(
@@ -65,28 +67,53 @@ def compare_episode(
     Returns:
         The first difference, or None, and how often each ingredient of the model was reached. If
         the arm that should be right raises something, that is the difference, of ``against``.
+
+    Raises:
+        NotRunnableError: an arm uses what is not here.
     """
+    with watching() as watch:
+        return _played(episode, reference, arms, against, provider, watch)
+
+
+def _played(
+    episode: Episode,
+    reference: ArmFactory,
+    arms: Mapping[str, ArmFactory],
+    against: str,
+    provider: str,
+    watch: Watch,
+) -> tuple[Difference | None, Counter[str]]:
     dp = episode.setting.attention_dp
-    expected_of = reference(dp)
-    others = {name: make(dp) for name, make in arms.items()}
+    files = {against: file_of(reference)} | {name: file_of(make) for name, make in arms.items()}
+    with refusing(files):
+        expected_of = reference(dp)
+        others = {name: make(dp) for name, make in arms.items()}
     told = [_Told(against, expected_of), *(_Told(name, arm) for name, arm in others.items())]
     world = World(episode.setting, told, provider)
     step = 0
     for operation in episode.operations:
         is_due = world.apply(operation)
         for arm in told:
+            watch.check(arm.name, files[arm.name], arm.error)
             if arm.error is not None:
                 return _raised(arm.name, step + 1, arm.error), world.reached
         if not is_due:
             continue
         step += 1
         expected = try_build(expected_of, world)
+        watch.check(against, files[against], expected)
         if isinstance(expected, BaseException):
             return _raised(against, step, expected), world.reached
         outputs = {name: try_build(arm, world) for name, arm in others.items()}
         for name, output in outputs.items():
-            found = first_difference(expected, output)
+            watch.check(name, files[name], output)
+        for name, output in outputs.items():
+            with refusing({name: files[name]}):
+                found = first_difference(expected, output)
             if found is not None:
+                # What an arm did without may be why, of the one that is right as well.
+                watch.check_difference(name, files[name])
+                watch.check_difference(against, files[against])
                 trace = arm_traceback(output) if isinstance(output, BaseException) else ""
                 return Difference(name, step, *found, trace), world.reached
             for field in left_out(expected, output):
@@ -95,6 +122,9 @@ def compare_episode(
         for output in (expected, *outputs.values()):
             overwrite(output)
         world.finish_iteration()
+    watch.wait()
+    for name, file in files.items():
+        watch.check(name, file)
     _note_setting(world)
     return None, world.reached
 
@@ -142,13 +172,13 @@ def first_difference(
         return "exception", "none", repr(actual)
     if type(expected) is type(actual) is SchedulerOutput and expected == actual:
         return None
-    for name in _REQUESTS:
-        found = _difference_in_requests(name, getattr(expected, name), getattr(actual, name))
+    for name in REQUESTS:
+        found = _difference_in_requests(name, field_of(expected, name), field_of(actual, name))
         if found is not None:
             return found
     if "attention_dp_rank" not in _common(expected, actual):
         return None
-    ranks = expected.attention_dp_rank, actual.attention_dp_rank
+    ranks = field_of(expected, "attention_dp_rank"), field_of(actual, "attention_dp_rank")
     return None if ranks[0] == ranks[1] else ("attention_dp_rank", repr(ranks[0]), repr(ranks[1]))
 
 
@@ -157,7 +187,7 @@ def left_out(expected: SchedulerOutput, actual: SchedulerOutput | BaseException)
     if isinstance(actual, BaseException) or type(expected) is type(actual):
         return set()
     pairs: list[tuple[object, object]] = [(expected, actual)]
-    requests = [output.new_requests + output.cached_requests for output in (expected, actual)]
+    requests = [requests_of(output) for output in (expected, actual)]
     pairs += list(zip(*requests, strict=False))[:1]
     return {
         name
@@ -173,12 +203,22 @@ def _common(one: object, other: object) -> list[str]:
     return [name for name in field_names(one) if name in known]
 
 
-def field_names(value: object) -> list[str]:
-    """Return the fields of an output, or of what it says of a request."""
-    if dataclasses.is_dataclass(value):
-        return [field.name for field in dataclasses.fields(value)]
-    named: tuple[str, ...] = getattr(value, "_fields", ())  # Of a named tuple.
-    return list(named or getattr(value, "__dict__", ()))
+def requests_of(output: object) -> list[RequestData]:
+    """Return what an output says of each request."""
+    return [data for name in REQUESTS for data in field_of(output, name)]
+
+
+def _are_equal(one: object, other: object) -> bool:
+    """Return whether two values of a field say the same.
+
+    Page indices by layer group do, whether they are a list or, as one branch of the engine has
+    them, a mapping.
+    """
+    if isinstance(one, Mapping) != isinstance(other, Mapping) and all(
+        isinstance(each, Mapping | list) for each in (one, other)
+    ):
+        return bool(by_group(one) == by_group(other))
+    return _comparable(one) == _comparable(other)
 
 
 def _comparable(value: object) -> object:
@@ -198,9 +238,9 @@ def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | Ba
 
 def output_error(output: object) -> TypeError | None:
     """Return why something is no output; None if it is one."""
-    if all(isinstance(getattr(output, name, None), list) for name in _REQUESTS):
+    if all(isinstance(field_of(output, name), list) for name in REQUESTS):
         return None
-    return TypeError(f"no lists {' and '.join(_REQUESTS)} in a {type(output).__name__}")
+    return TypeError(f"no lists {' and '.join(REQUESTS)} in a {type(output).__name__}")
 
 
 def _difference_in_requests(
@@ -211,11 +251,13 @@ def _difference_in_requests(
         if not common:
             return f"{name}[{index}]", repr(one), repr(other)
         for field in common:
-            values = getattr(one, field), getattr(other, field)
-            if _comparable(values[0]) != _comparable(values[1]):
+            values = field_of(one, field), field_of(other, field)
+            if not _are_equal(*values):
                 return f"{name}[{index}].{field}", repr(values[0]), repr(values[1])
     if len(expected) != len(actual):
-        ids = [[data.request_id for data in requests] for requests in (expected, actual)]
+        ids = [
+            [field_of(data, "request_id") for data in requests] for requests in (expected, actual)
+        ]
         return f"{name}.request_id", repr(ids[0]), repr(ids[1])
     return None
 
@@ -224,16 +266,21 @@ def overwrite(output: SchedulerOutput | BaseException) -> None:
     """Change all lists of an output, as a consumer may do."""
     if isinstance(output, BaseException):
         return
-    for data in output.new_requests + output.cached_requests:
+    for data in requests_of(output):
         for name in field_names(data):
-            values = getattr(data, name)
-            if not isinstance(values, list):
+            values = field_of(data, name)
+            if not isinstance(values, list | dict):
                 continue
-            inner = [group for group in values if isinstance(group, list)]
-            for each in inner or [values]:
+            groups = values.values() if isinstance(values, dict) else values
+            inner = [group for group in groups if isinstance(group, list)]
+            if isinstance(values, dict):
+                values[-99] = [-99]
+            elif not inner:
+                inner = [values]
+            for each in inner:
                 each[:] = [-99] * (len(each) + 1)
-    output.new_requests.clear()
-    output.cached_requests.clear()
+    for name in REQUESTS:
+        field_of(output, name).clear()
 
 
 def _note_output(world: World, output: SchedulerOutput) -> None:
@@ -241,18 +288,18 @@ def _note_output(world: World, output: SchedulerOutput) -> None:
     scheduled = world.batch.context_requests + world.batch.generation_requests
     dummies = sum(request.is_dummy_request for request in scheduled)
     reached["report"] += 1
-    reached["new request"] += len(output.new_requests)
-    reached["cached request"] += len(output.cached_requests)
+    reached["new request"] += len(field_of(output, "new_requests"))
+    reached["cached request"] += len(field_of(output, "cached_requests"))
     reached["draft tokens scheduled"] += any(
         request.py_draft_tokens for request in world.batch.generation_requests
     )
     reached["dummy left out"] += dummies if world.setting.attention_dp else 0
-    for data in output.new_requests + output.cached_requests:
+    for data in requests_of(output):
         # Of a revision that does not have them, there are none.
-        reached["block hashes"] += bool(getattr(data, "block_hashes", None))
-        reached["priorities"] += bool(getattr(data, "priorities", None))
-        groups = getattr(data, "new_block_ids_by_layer_group", None) or []
-        reached["masked page"] += any(BAD_PAGE_INDEX in group for group in groups)
+        reached["block hashes"] += bool(field_of(data, "block_hashes"))
+        reached["priorities"] += bool(field_of(data, "priorities"))
+        groups = by_group(field_of(data, "new_block_ids_by_layer_group") or [])
+        reached["masked page"] += any(BAD_PAGE_INDEX in group for group in groups.values())
 
 
 def _note_setting(world: World) -> None:

@@ -24,6 +24,7 @@ class Outcome(IntEnum):
 
     PASSED = 0
     FOUND = 1
+    CANNOT_RUN = 2
     INCONCLUSIVE = 3
     NOTHING_TO_COMPARE = 4
 
@@ -33,6 +34,7 @@ class Outcome(IntEnum):
         return {
             Outcome.PASSED: "passed",
             Outcome.FOUND: "failed",
+            Outcome.CANNOT_RUN: "cannot be run here",
             Outcome.INCONCLUSIVE: "inconclusive",
             Outcome.NOTHING_TO_COMPARE: "nothing to compare with",
         }[self]
@@ -42,6 +44,7 @@ class Outcome(IntEnum):
 # not be compared is no pass.
 _WORST_FIRST = (
     Outcome.FOUND,
+    Outcome.CANNOT_RUN,
     Outcome.NOTHING_TO_COMPARE,
     Outcome.INCONCLUSIVE,
     Outcome.PASSED,

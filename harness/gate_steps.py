@@ -8,7 +8,13 @@ from functools import partial
 from pathlib import Path
 
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, LostWorkerError, NoBaselineError, WorkerError
+from scenarios.errors import (
+    InputError,
+    LostWorkerError,
+    NoBaselineError,
+    NotRunnableError,
+    WorkerError,
+)
 
 from . import git
 from .arms import FLOOR, REFERENCE, check_arms
@@ -102,11 +108,14 @@ def run_gate(
     progress("equivalence")
     step = equivalence(config, jobs, limit, describe)
     yield step
-    if step.outcome is Outcome.FOUND:
+    if step.outcome in (Outcome.FOUND, Outcome.CANNOT_RUN):
         return
     progress("exact work")
     try:
         works = count_all(config, jobs, limit)
+    except NotRunnableError as error:
+        yield Step("exact work", Outcome.CANNOT_RUN, str(error))
+        return
     except InputError as error:
         yield Step("exact work", Outcome.NOTHING_TO_COMPARE, str(error))
         return
@@ -162,6 +171,8 @@ def equivalence(
         return Step(name, Outcome.PASSED, f"only {REFERENCE} is checked, the reference itself")
     try:
         found = play(others, jobs)
+    except NotRunnableError as error:
+        return Step(name, Outcome.CANNOT_RUN, str(error))
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         return broken(name, error, (REFERENCE, *others), lambda arm: play([arm], 1))
     if found.failure is None:
@@ -264,6 +275,9 @@ def timing(
         base, head = find_source(f"git:{config.base}:{arm}"), find_source(arm)
         contest = Contest({arm: ArmOfSource(head)}, base.spec, ArmOfSource(base))
         found = play_briefly(contest, limit=limit)
+    except NotRunnableError as error:
+        yield Step(name, Outcome.CANNOT_RUN, str(error))
+        return
     except (InputError, NoBaselineError) as error:
         yield Step(name, Outcome.NOTHING_TO_COMPARE, str(error))
         return
@@ -292,6 +306,9 @@ def timing(
         step = f"{name}, {scenario.name}"
         try:
             result = compare_cell(own, scenario, progress)
+        except NotRunnableError as error:
+            yield Step(step, Outcome.CANNOT_RUN, str(error))
+            return
         except _OF_THE_MACHINE as error:
             yield Step(step, Outcome.INCONCLUSIVE, in_words(error))
             return

@@ -70,14 +70,14 @@ def git(*arguments: str, folder: Path) -> str:
     done = _run(arguments, folder)
     if done.code:
         raise _error(done.errors, folder)
-    return done.output
+    return _text(done.output, arguments[0])
 
 
 def find_commit(revision: str, folder: Path) -> str | None:
     """Return the commit that a revision names; None where there is none. Raises GitError."""
     done = _run(("rev-parse", "--verify", "--quiet", f"{revision}^{{commit}}"), folder)
     if not done.code:
-        return done.output.strip()
+        return _text(done.output, "rev-parse").strip()
     # Of a revision that is not there it says nothing, or that it is no commit.
     if "fatal:" in done.errors:
         raise _error(done.errors, folder)
@@ -98,7 +98,13 @@ def why_missing(folder: Path) -> str:
 
 
 def read_at(commit: str, path: str, folder: Path) -> str | None:
-    """Return the text of a file as of a commit; None where it is not there. Raises GitError.
+    """Return the text of a file as ``read_bytes_at`` does its bytes."""
+    data = read_bytes_at(commit, path, folder)
+    return None if data is None else _text(data, "show")
+
+
+def read_bytes_at(commit: str, path: str, folder: Path) -> bytes | None:
+    """Return a file as of a commit; None where it is not there. Raises GitError.
 
     Args:
         commit: the commit.
@@ -118,7 +124,7 @@ def merge_base(one: str, other: str, folder: Path) -> str | None:
     done = _run(("merge-base", one, other), folder)
     if done.code and "fatal:" in done.errors:
         raise _error(done.errors, folder)
-    return done.output.strip() or None
+    return _text(done.output, "merge-base").strip() or None
 
 
 def holds(path: str, folder: Path) -> bool:
@@ -134,7 +140,7 @@ class _Done:
     """What a command ended with, and what it said."""
 
     code: int
-    output: str
+    output: bytes
     errors: str
 
 
@@ -147,7 +153,6 @@ def _run(arguments: tuple[str, ...], folder: Path) -> _Done:
             timeout=_SECONDS,
             env=_environment(),
         )
-        output = done.stdout.decode("utf-8")
     except FileNotFoundError:
         raise GitError("git: not on the PATH: install it, or add its folder to PATH") from None
     except subprocess.TimeoutExpired:
@@ -155,12 +160,18 @@ def _run(arguments: tuple[str, ...], folder: Path) -> _Done:
             f"git: no answer in {_SECONDS:g} s from `git {arguments[0]}` in {folder}: try again "
             "when its disk or its remote answers"
         ) from None
-    except UnicodeDecodeError:
-        raise GitError(f"git: what `git {arguments[0]}` printed is not UTF-8 text") from None
     except (OSError, ValueError) as error:
         words = getattr(error, "strerror", None) or error
         raise GitError(f"git: cannot be run: {words}") from None
-    return _Done(done.returncode, output, done.stderr.decode("utf-8", "replace"))
+    return _Done(done.returncode, done.stdout, done.stderr.decode("utf-8", "replace"))
+
+
+def _text(data: bytes, command: str) -> str:
+    """Return what a command printed as text. Raises GitError where it is none."""
+    try:
+        return data.decode("utf-8")
+    except UnicodeDecodeError:
+        raise GitError(f"git: what `git {command}` printed is not UTF-8 text") from None
 
 
 def _error(errors: str, folder: Path) -> GitError:

@@ -4,13 +4,16 @@ from __future__ import annotations
 
 import importlib
 import inspect
-from dataclasses import dataclass
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from enum import StrEnum
 from types import ModuleType
 
-from stubs.surface.placeholders import is_placeholder
+from stubs.surface.noops import is_noop_module
+from stubs.surface.placeholders import PACKAGES, is_noop, is_placeholder
 
-from .linking import SURFACE, find_imports
+from .foresight import foresee
+from .linking import SURFACE, Import, find_imports, is_installed
 from .loading import CLASS, ArmOfSource, Need
 from .sources import ArmSource
 
@@ -22,6 +25,9 @@ class Answer(StrEnum):
     """Where what a module imports came from."""
 
     PROVIDED = "provided"
+    NO_OP = "no-op"
+    INSTALLED = "installed, and imported as it is"
+    ABSENT = "not installed: an ImportError, which the code may catch"
     PLACEHOLDER = "placeholder"
     TYPES_ONLY = "not imported: for type checkers alone"
 
@@ -35,11 +41,15 @@ class Found:
         entry_points: the class of the arm, its calls and its per-request class, with their
             signatures; what is missing has none.
         lacks: what the arm does not have that others do.
+        uses: what has no stand-in that the code uses, with the lines.
+        noops: what does nothing here that the code uses, with the lines.
     """
 
     imports: tuple[tuple[str, int, Answer], ...]
     entry_points: dict[str, str | None]
     lacks: tuple[Need, ...]
+    uses: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
+    noops: Mapping[str, tuple[int, ...]] = field(default_factory=dict)
 
 
 def inspect_arm(source: ArmSource) -> Found:
@@ -54,21 +64,31 @@ def inspect_arm(source: ArmSource) -> Found:
     imports = []
     if source.is_linked:
         imports = [
-            (str(one), one.line, _answer(one.module, one.name, source.package, one.types_only))
-            for one in find_imports(source.text)
+            (str(one), one.line, _answer(one, source.package)) for one in find_imports(source.text)
         ]
-    return Found(tuple(imports), points, tuple(sorted(lacking)))
+    return Found(tuple(imports), points, tuple(sorted(lacking)), *foresee(source))
 
 
-def _answer(module: str, name: str, package: str, types_only: bool) -> Answer:
-    if types_only:
+def _answer(one: Import, package: str) -> Answer:
+    module, name = one.module, one.name
+    if one.types_only:
         return Answer.TYPES_ONLY
+    if not one.is_linked:
+        is_here = is_installed(module.partition(".")[0])
+        return Answer.INSTALLED if is_here else Answer.ABSENT
     path = module if module.startswith(".") else f"{SURFACE}.{module}"
     found: object = importlib.import_module(path, package if module.startswith(".") else None)
     if name and name != "*":
         found = getattr(found, name)
-    is_bare = isinstance(found, ModuleType) and getattr(found, "__file__", None) is None
-    return Answer.PLACEHOLDER if is_placeholder(found) or is_bare else Answer.PROVIDED
+    if isinstance(found, ModuleType):
+        dotted = found.__name__.removeprefix(f"{SURFACE}.")
+        if is_noop_module(dotted):
+            return Answer.NO_OP
+        is_bare = getattr(found, "__file__", None) is None and dotted not in PACKAGES
+        return Answer.PLACEHOLDER if is_bare else Answer.PROVIDED
+    if is_noop(found):
+        return Answer.NO_OP
+    return Answer.PLACEHOLDER if is_placeholder(found) else Answer.PROVIDED
 
 
 def _signature(found: object) -> str | None:

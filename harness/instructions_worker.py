@@ -21,6 +21,7 @@ from scenarios.workload import SteadyDecodeWorkload, TraceReplayWorkload, create
 
 from .child import take_over_stdout
 from .loading import create, load_apart
+from .missing import not_runnable
 from .sources import ArmSource
 
 # Client requests of callgrind: the enumeration in valgrind/callgrind.h, an ABI by its own words.
@@ -39,6 +40,9 @@ MACHINE_CODE = {
         "c3"  # ret
     )
 }
+
+# What the arm's file is called, wherever it is.
+COUNTED = "arm.py"
 
 Workload = SteadyDecodeWorkload | TraceReplayWorkload
 Call = Callable[[Any, Any, Any], object]
@@ -100,7 +104,8 @@ def _count(
     """
     os.environ.update(source.variables)
     # Where the text came from must not make a difference either.
-    module = load_apart(dataclasses.replace(source, filename="arm.py"), "_stepbench_counted")
+    source = dataclasses.replace(source, filename=COUNTED)
+    module = load_apart(source, "_stepbench_counted")
     build: Call = create(module, source, attention_dp=False).build_scheduler_output
     nothing: Call = Nothing().build_scheduler_output
 
@@ -143,7 +148,8 @@ def _run(name: str, task: Callable[..., None], *arguments: object) -> NoReturn:
     try:
         task(*arguments)
     except BaseException as error:
-        words = " ".join(f"{name}: {described(error)}".split())
+        said = not_runnable(error, {name: COUNTED}) or error
+        words = " ".join(f"{name}: {described(said)}".split())
         print(words, file=sys.stderr, flush=True)
         os._exit(1)
     os._exit(0)

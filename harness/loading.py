@@ -16,10 +16,15 @@ from types import ModuleType
 from typing import Any, cast
 
 from scenarios.errors import InputError, described
+from stubs.page_mapping import with_mapping
 
-from .arms import ArmFactory, SchedulerOutputManager, rank
+from .arms import ArmFactory, ArmFromFile, RegisteredArm, SchedulerOutputManager, rank
+from .handed_over import reads_mapping
 from .linking import link
+from .missing import not_runnable
+from .outputs import field_names, with_field
 from .own_os import Reads, add_os, bind_os
+from .python_source import lines_of, needed_at_import
 from .sources import ArmSource
 
 CLASS = "KvCacheConnectorSchedulerOutputManager"
@@ -68,7 +73,7 @@ def load_apart(source: ArmSource, alias: str, reads: Reads | None = None) -> Mod
             exec(code, module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         del sys.modules[alias]
-        raise InputError(f"{source.spec}: cannot be imported: {described(error)}") from error
+        raise _refused(source, "cannot be imported", error) from error
     if not hasattr(module, CLASS):
         del sys.modules[alias]
         raise InputError(f"{source.spec}: has no class {CLASS}")
@@ -90,12 +95,21 @@ def create(module: ModuleType, source: ArmSource, attention_dp: bool) -> Schedul
         taken = inspect.signature(made).parameters
         manager = made(**{name: value for name, value in offered.items() if name in taken})
     except (Exception, SystemExit) as error:
-        raise InputError(f"{source.spec}: cannot be made: {described(error)}") from error
+        raise _refused(source, "cannot be made", error) from error
     if not source.is_linked:
         return cast(SchedulerOutputManager, manager)
     if not callable(getattr(manager, _BUILD, None)):
         raise InputError(f"{source.spec}: has no method {_BUILD}")
     return _Linked(manager, source, None if "attention_dp_rank" in taken else rank(attention_dp))
+
+
+def _refused(source: ArmSource, what: str, error: BaseException) -> InputError:
+    """Return the error for a source that raised one where it was loaded."""
+    newer = needed_at_import(error, source.text, source.filename)
+    if newer:
+        return InputError(f"{source.spec}: {newer}")
+    words = f"{source.spec}: {what}: {described(error)}"
+    return not_runnable(error, {source.spec: source.filename}) or InputError(words)
 
 
 class _Linked:
@@ -112,6 +126,8 @@ class _Linked:
 
     def __init__(self, manager: Any, source: ArmSource, own_rank: int | None) -> None:  # noqa: ANN401
         build = _measured_call(manager, source)
+        if reads_mapping(source.text):
+            build = _with_mapping(build)
         self.is_told_of_loads = _takes(getattr(manager, _BUILD), _ARGUMENTS)
         self.build_scheduler_output = _with_rank(build, own_rank)
         self.record_new_matched_tokens = _call(manager, Need.MATCHED_TOKENS)
@@ -146,14 +162,21 @@ def _takes(call: Callable[..., Any], count: int) -> bool:
     return True
 
 
+def _with_mapping(build: Callable[..., Any]) -> Callable[..., Any]:
+    def build_from_mapping(batch: object, loading: object, kv_cache_manager: object) -> object:
+        return build(batch, loading, with_mapping(kv_cache_manager))
+
+    return build_from_mapping
+
+
 def _with_rank(build: Callable[..., Any], own_rank: int | None) -> Callable[..., Any]:
     if own_rank is None:
         return build
 
     def build_and_fill_in(*arguments: object) -> object:
         output = build(*arguments)
-        if hasattr(output, "attention_dp_rank"):
-            output.attention_dp_rank = own_rank
+        if "attention_dp_rank" in field_names(output) or hasattr(output, "attention_dp_rank"):
+            return with_field(output, "attention_dp_rank", own_rank)
         return output
 
     return build_and_fill_in
@@ -202,6 +225,15 @@ def lacks(factory: ArmFactory) -> frozenset[Need]:
     return factory.lacks() if isinstance(factory, ArmOfSource) else frozenset()
 
 
+def file_of(factory: ArmFactory) -> str | None:
+    """Return the file that an arm's code is said to be in; None where that is not known."""
+    if isinstance(factory, ArmOfSource):
+        return factory.source.filename
+    if isinstance(factory, ArmFromFile):
+        return str(factory.path.resolve())
+    return factory.file if isinstance(factory, RegisteredArm) else None
+
+
 def _has_call(manager: object, name: str) -> bool:
     try:
         return callable(getattr(manager, name, None))
@@ -233,6 +265,6 @@ def _module(source: ArmSource) -> ModuleType:
     # A name without a dot, by which its classes can be pickled, and of the same length for all.
     alias = f"_stepbench_source_{hashlib.sha256(repr(source).encode()).hexdigest()[:16]}"
     # So that a traceback shows the lines of a revision that no file holds.
-    lines = source.text.splitlines(keepends=True)
+    lines = lines_of(source.text)
     linecache.cache[source.filename] = (len(source.text), None, lines, source.filename)
     return load_apart(source, alias)

@@ -20,7 +20,7 @@ from scenarios.operations import random_run
 from .arms import SchedulerOutputManager
 from .environment import Environment, environment_of
 from .equivalence import compare_episode
-from .linking import is_real
+from .linking import is_linked
 from .loading import ArmOfSource, create, load_apart
 from .own_os import Reads, bind_os
 from .playable import playable
@@ -90,7 +90,12 @@ def packages(source: ArmSource) -> list[str]:
             found |= {alias.name for alias in node.names}
         elif isinstance(node, ast.ImportFrom) and node.module and not node.level:
             found.add(node.module)
-    roots = {name.partition(".")[0] for name in found if not source.is_linked or is_real(name)}
+    # Of a linked source, what does not come from the surface; what is not installed is none.
+    roots = {
+        name.partition(".")[0]
+        for name in found
+        if not source.is_linked or not is_linked(name, is_needed=True)
+    }
     return sorted(roots - sys.stdlib_module_names - _OURS)
 
 

@@ -27,6 +27,7 @@ from .devices import Device, SimulatedDevice
 from .executor import Iteration, Sweep, run_loop
 from .forward_time import ForwardTime
 from .loading import create, load_apart
+from .missing import not_runnable
 from .sources import ArmSource
 
 # What is kept of an iteration.
@@ -131,7 +132,11 @@ def _run_segment(
             background=background,
         )
     except Exception as error:
-        raise RuntimeError(f"arm {loaded[1].spec}: {described(error)}") from error
+        source = loaded[1]
+        refused = not_runnable(error, {source.spec: source.filename})
+        if refused is not None:
+            raise refused from error
+        raise RuntimeError(f"arm {source.spec}: {described(error)}") from error
     finally:
         gc.unfreeze()
         gc.enable()

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
 
-from scenarios.errors import ArmError, InputError, WorkerError
+from scenarios.errors import ArmError, InputError, NotRunnableError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .arms import ArmFactory
@@ -242,6 +242,8 @@ def _error(one: Pass, answer: Mapping[str, str]) -> Exception:
     message = answer["message"]
     if answer["error"] == "arm":
         return ArmError(message, answer["trace"])
+    if answer["error"] == "not runnable":
+        return NotRunnableError(message)
     if answer["error"] == "input":
         return InputError(message)
     return WorkerError(f"cell {one.scenario.name}: {message}".removesuffix(": "))

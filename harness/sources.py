@@ -15,11 +15,11 @@ from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
 
 from scenarios.errors import InputError, NoBaselineError, unknown
-from scenarios.input_files import read_input
 
 from . import git
 from .arms import ARMS
 from .linking import SURFACE, belongs_to_engine, find_imports
+from .python_source import decode
 from .revision import ROOT
 from .variables import split_variables
 
@@ -108,10 +108,11 @@ def _from_own_revision(spec: str, rest: str) -> ArmSource:
     path = _path(name).relative_to(ROOT)
     with _named(spec):
         commit = _commit(revision, ROOT, "here")
-        text = git.read_at(commit, f"./{path}", ROOT)
-    if text is None:
+        data = git.read_bytes_at(commit, f"./{path}", ROOT)
+    if data is None:
         raise NoBaselineError(f"arm {name!r} does not exist at revision {revision}")
-    return ArmSource(spec, name, f"{commit[:12]}:{path}", text)
+    where = f"{commit[:12]}:{path}"
+    return ArmSource(spec, name, where, decode(data, spec))
 
 
 def _from_checkout(spec: str, rest: str) -> ArmSource:
@@ -140,9 +141,10 @@ def _find_at(commit: str, folder: Path) -> tuple[str, str, str] | None:
     # Of a folder in a larger repository, what lies in the folder, as in the work tree.
     prefix = git.git("rev-parse", "--show-prefix", folder=folder).strip()
     for place in _CANDIDATES:
-        text = git.read_at(commit, f"{prefix}{place}", folder)
-        if text is not None:
-            return place, f"{prefix}{place}", text
+        data = git.read_bytes_at(commit, f"{prefix}{place}", folder)
+        if data is not None:
+            where = f"{prefix}{place}"
+            return place, where, decode(data, f"{commit[:12]}:{where}")
     return None
 
 
@@ -248,9 +250,12 @@ def _nowhere() -> str:
 
 def _read(path: Path) -> str:
     try:
-        return read_input(path)
-    except FileNotFoundError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        if path.exists() and not path.is_file() and not path.is_dir():
+            raise InputError(f"{path}: a pipe or a device, not a file")
+        data = path.read_bytes()
+    except (OSError, ValueError) as error:  # A name that no file can have.
+        raise InputError(f"{path}: {getattr(error, 'strerror', None) or error}") from None
+    return decode(data, f"{path}")
 
 
 def _path(name: str) -> Path:

@@ -6,7 +6,7 @@ from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 
-from scenarios.errors import InputError, WorkerError, described
+from scenarios.errors import InputError, NotRunnableError, WorkerError, described
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -22,6 +22,8 @@ LEAST_COVERAGE = 0.05
 # ... once there are enough runs for such a share to mean something.
 LEAST_RUNS_FOR_COVERAGE = 300
 _RUNS_PER_TASK = 25
+# What a verification comes to; the third time there is no finding.
+SAME, DIFFERENT, NOT_RUNNABLE = "same", "different", "cannot be run here"
 # Begins the name of what is counted where something of a run could not be played.
 NOT_PLAYED = "not played: "
 # Beyond it, a slip of the hand.
@@ -88,6 +90,11 @@ class Verification:
     provider: str = DEFAULT_PROVIDER
     not_played: Mapping[str, int] = field(default_factory=dict)
     left_out: tuple[str, ...] = ()
+
+    @property
+    def outcome(self) -> str:
+        """The outcome in a word; the third, that an arm cannot be run here, is an error."""
+        return SAME if self.failure is None else DIFFERENT
 
     def uncovered(self) -> list[str]:
         """Return the ingredients that too few of the runs reached, if there were enough runs.
@@ -185,6 +192,7 @@ def verify(
         progress: called with the number of runs done since the last call.
 
     Raises:
+        NotRunnableError: an arm uses what is not here.
         WorkerError: a process died or hung.
     """
     coverage: Counter[str] = Counter()
@@ -323,7 +331,10 @@ def _shortened(contest: Contest, run: int, episode: Episode, difference: Differe
     alone = replace(contest, arms=arms)
 
     def play(operations: Sequence[Operation]) -> Difference | None:
-        return alone.play(Episode(episode.setting, tuple(operations)))[0]
+        try:
+            return alone.play(Episode(episode.setting, tuple(operations)))[0]
+        except NotRunnableError:
+            return None  # A shorter list that is no finding at all.
 
     shortest = shorten(episode.operations, lambda operations: play(operations) is not None)
     return Failure(run, episode.setting, tuple(shortest), play(shortest) or difference)

@@ -14,10 +14,11 @@ import pyperf
 from scenarios.workload import create_workload
 
 from .affinity import pin
-from .arms import SchedulerOutputManager, create_arm, is_foreign
+from .arms import ArmFactory, RegisteredArm, is_foreign
 from .background import Background
 from .child import take_over_stdout
-from .loading import ArmOfSource
+from .loading import ArmOfSource, file_of
+from .missing import refuse_uncaught
 from .plan import Plan, benchmark_name, worker_seed
 from .pyperf_psutil import shun_broken_psutil
 from .sampling import Sampler, shape_notes
@@ -46,9 +47,9 @@ def main() -> None:
     workload = create_workload(
         scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
     )
-    sampler = Sampler(
-        workload, _arm(args.arm), background=background, warmups=plan.protocol.warmups
-    )
+    make = _factory(args.arm)
+    refuse_uncaught({args.arm: file_of(make)})
+    sampler = Sampler(workload, make(False), background=background, warmups=plan.protocol.warmups)
     if not plan.gc:
         gc.collect()
         gc.freeze()
@@ -81,11 +82,11 @@ def _background_notes(background: Background, left: list[float]) -> dict[str, fl
     }
 
 
-def _arm(name: str) -> SchedulerOutputManager:
-    """Return the arm; its source is on standard input where the name says where that is."""
+def _factory(name: str) -> ArmFactory:
+    """Return what makes the arm; its source is on standard input where its name says where."""
     if not is_foreign(name):
-        return create_arm(name)
-    return ArmOfSource(ArmSource(**json.load(sys.stdin)))(False)
+        return RegisteredArm(name)
+    return ArmOfSource(ArmSource(**json.load(sys.stdin)))
 
 
 if __name__ == "__main__":

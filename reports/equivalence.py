@@ -2,12 +2,13 @@
 
 import json
 import shlex
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from types import MappingProxyType
 from typing import Any
 
 from harness.documents import FORMAT, VERIFICATION
-from harness.verification import LEAST_COVERAGE, Failure, Verification
+from harness.verification import LEAST_COVERAGE, NOT_RUNNABLE, Failure, Verification
+from scenarios.errors import NotRunnableError
 from scenarios.operations import Setting
 from scenarios.scenario import format_layer_group
 
@@ -65,12 +66,14 @@ def render_json(
         "runs": result.runs,
         "reports": result.reports,
         "provider": result.provider,
+        "outcome": result.outcome,
         "same": result.failure is None,
         "coverage": result.coverage,
         "uncovered": result.uncovered(),
         "not_played": dict(result.not_played),
         "fields_left_out": result.left_out,
         "difference": None,
+        "missing": None,
     }
     if result.failure is not None:
         failure, difference = result.failure, result.failure.difference
@@ -86,6 +89,54 @@ def render_json(
             "traceback": difference.trace or None,
             "repeat": repeat_command(result, failure),
         }
+    return json.dumps(document, indent=2) + "\n"
+
+
+def render_not_runnable(
+    error: NotRunnableError,
+    arms: Sequence[str],
+    against: str,
+    seed: int,
+    provider: str,
+    metadata: Mapping[str, object] = MappingProxyType({}),
+) -> str:
+    """Return the JSON document of a verification that an arm's needs kept from a finding.
+
+    Args:
+        error: what it needs.
+        arms: the arms to verify.
+        against: name of the reference.
+        seed: the seed of the runs.
+        provider: where the stand-ins come from.
+        metadata: as for ``render_json``.
+    """
+    missing = error.missing
+    document = {
+        VERIFICATION: FORMAT,
+        "arms": arms,
+        "against": against,
+        "origins": {},
+        "metadata": dict(metadata),
+        "seed": seed,
+        "runs": 0,
+        "reports": 0,
+        "provider": provider,
+        "outcome": NOT_RUNNABLE,
+        "same": None,
+        "coverage": {},
+        "uncovered": [],
+        "not_played": {},
+        "fields_left_out": [],
+        "difference": None,
+        "missing": {
+            "arm": missing.arm if missing else "",
+            "uses": missing.uses if missing else None,
+            "file": missing.file if missing else None,
+            "line": (missing.line or None) if missing else None,
+            "library": (missing.library or None) if missing else None,
+            "message": str(error),
+        },
+    }
     return json.dumps(document, indent=2) + "\n"
 
 

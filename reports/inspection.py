@@ -1,6 +1,7 @@
 """What was found when an arm was loaded, as text and JSON."""
 
 import json
+from collections.abc import Mapping, Sequence
 
 from harness.inspection import Answer, Found
 from harness.sources import ArmSource
@@ -22,6 +23,12 @@ def render_text(source: ArmSource, found: Found) -> str:
         f"  {name}{signature}" if signature else f"  {name}: missing"
         for name, signature in found.entry_points.items()
     ]
+    if found.noops:
+        lines.append("\nUsed, no-op:")
+        lines += [f"  {name} ({_lines(own)})" for name, own in found.noops.items()]
+    if found.uses:
+        lines.append("\nUsed, and without a stand-in: where it runs, the arm cannot be run here:")
+        lines += [f"  {name} ({_lines(own)})" for name, own in found.uses.items()]
     if found.lacks:
         lines.append(f"\nLacks: {', '.join(need.value for need in found.lacks)}.")
     return "\n".join(lines) + "\n"
@@ -39,5 +46,15 @@ def render_json(source: ArmSource, found: Found) -> str:
         ],
         "entry_points": found.entry_points,
         "lacks": [need.value for need in found.lacks],
+        "uses_without_stand_in": _named(found.uses),
+        "uses_no_op": _named(found.noops),
     }
     return json.dumps(document, indent=2) + "\n"
+
+
+def _named(uses: Mapping[str, Sequence[int]]) -> list[dict[str, object]]:
+    return [{"name": name, "lines": lines} for name, lines in uses.items()]
+
+
+def _lines(numbers: Sequence[int]) -> str:
+    return f"line{'s' if len(numbers) > 1 else ''} {', '.join(map(str, numbers))}"

@@ -87,7 +87,11 @@ def missing_note(evidence: Evidence) -> str:
 
 def _gate(file: GateFile) -> Section:
     outcome = outcome_of(file.steps)
-    states = {Outcome.PASSED: State.GOOD, Outcome.INCONCLUSIVE: State.OPEN}
+    states = {
+        Outcome.PASSED: State.GOOD,
+        Outcome.INCONCLUSIVE: State.OPEN,
+        Outcome.CANNOT_RUN: State.OPEN,
+    }
     details: list[Part] = []
     for step in file.steps:
         if step.details:
@@ -146,6 +150,15 @@ def _compared(summary: Summary, base: str, arm: str) -> str:
 
 def _verification(file: VerificationFile) -> Section:
     arms = ", ".join(map(code, file.arms))
+    if file.missing is not None:
+        return Section(
+            "Same outputs?",
+            State.OPEN,
+            f"{file.missing['message']}.",
+            ("That says nothing about the outputs: what nothing stands in for is no mistake.",),
+            (),
+            " ".join(_where(file)),
+        )
     if file.difference is not None:
         found = file.difference
         operations = [f"{number}. {one}" for number, one in enumerate(found["operations"], start=1)]

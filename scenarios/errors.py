@@ -2,10 +2,52 @@
 
 import difflib
 from collections.abc import Iterable
+from dataclasses import dataclass
 
 
 class InputError(Exception):
     """What the user gave cannot be used: exit code 2. The message names what and where."""
+
+
+@dataclass(frozen=True)
+class Missing:
+    """What an arm uses that is not here.
+
+    Attributes:
+        arm: the arm.
+        uses: the dotted name of what it uses.
+        file: the file that uses it.
+        line: where in it; 0 where that is not known.
+        library: the library that would have to be installed; empty where it is a matter of the
+            stand-ins.
+    """
+
+    arm: str
+    uses: str
+    file: str = ""
+    line: int = 0
+    library: str = ""
+
+    def __str__(self) -> str:
+        """Return all of it in one line."""
+        line = f" (line {self.line})" if self.line else ""
+        why = ", for which there is no stand-in"
+        if self.library:
+            why = f" and needs {self.library}, which is not installed: pip install {self.library}"
+        place = f"; see {self.file}:{self.line}" if self.line else ""
+        return f"{self.arm}: cannot be run here: uses {self.uses}{line}{why}{place}"
+
+
+class NotRunnableError(InputError):
+    """An arm uses what is not here: exit code 2, and nothing is said about its outputs.
+
+    Attributes:
+        missing: what it is, where that is known.
+    """
+
+    def __init__(self, message: object) -> None:
+        super().__init__(message)
+        self.missing = message if isinstance(message, Missing) else None
 
 
 class NoBaselineError(Exception):

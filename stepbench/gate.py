@@ -73,8 +73,8 @@ def command(
     All on the Python stand-ins, so that nothing depends on a compiler.
 
     \b
-    Exit codes: 0 passed; 1 a regression; 3 inconclusive; 4 something has nothing to be compared
-    with: a cell, an arm or a budget is missing, or the base is.
+    Exit codes: 0 passed; 1 a regression; 2 an arm uses what nothing stands in for; 3 inconclusive;
+    4 something has nothing to be compared with: a cell, an arm or a budget is missing, or the base.
 
     \b
     Examples:
@@ -142,6 +142,8 @@ def command(
         _append(Path(target), summary)
     with unread_is_fine():
         click.echo(document if as_json else summary, nl=False)
+    if code == Outcome.CANNOT_RUN:
+        say(f"error: {next(step.summary for step in steps if step.outcome == code)}")
     return code
 
 

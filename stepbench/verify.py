@@ -18,8 +18,13 @@ from harness.arms import (
 )
 from harness.processes import FOREIGN_LIMIT, spread
 from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
-from reports.equivalence import render_json, render_self_test, render_text
-from scenarios.errors import InputError
+from reports.equivalence import (
+    render_json,
+    render_not_runnable,
+    render_self_test,
+    render_text,
+)
+from scenarios.errors import InputError, NotRunnableError
 
 from .cli import FOUND
 from .foreign import find_sources, make_factories
@@ -27,7 +32,7 @@ from .messages import unread_is_fine
 from .metadata import described_code
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
-from .surroundings import find_surroundings
+from .surroundings import Surroundings, find_surroundings
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -74,7 +79,9 @@ def command(
     Without an ARM, all of them. A run plays what can happen to the requests of an engine: chunks,
     tokens, shrinks, resets, joins and leaves, loads, drafts, trims, with both managers. After each
     report the whole output is compared, and its lists are overwritten, as a consumer may do. On a
-    difference the shortest operation list that still fails is printed, and the exit code is 1.
+    difference the shortest operation list that still fails is printed, and the exit code is 1. An
+    arm that uses what nothing stands in for cannot be run here: the exit code is 2, and the line
+    says what it is and where.
 
     \b
     Examples:
@@ -93,16 +100,23 @@ def command(
     names = arms or tuple(name for name in ARMS if name != against)
     check_arms(names, floor=False)
     check_arms([against], floor=False)
-    sources = find_sources((against, *names))
-    factories = make_factories((against, *names), sources)
-    surroundings = find_surroundings((against, *names), sources, provider)
-    named = surroundings.origins(sources)
-    arms_by_name = {name: factories[name] for name in names}
-    contest = Contest(arms_by_name, against, factories[against], provider)
-    with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
-        # What comes from elsewhere may end its process, or never come back.
-        limit = FOREIGN_LIMIT if sources else _LIMIT
-        result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
+    try:
+        sources = find_sources((against, *names))
+        factories = make_factories((against, *names), sources)
+        surroundings = find_surroundings((against, *names), sources, provider)
+        named = surroundings.origins(sources)
+        arms_by_name = {name: factories[name] for name in names}
+        contest = Contest(arms_by_name, against, factories[against], provider)
+        with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
+            # What comes from elsewhere may end its process, or never come back.
+            limit = FOREIGN_LIMIT if sources else _LIMIT
+            result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
+    except NotRunnableError as error:
+        if as_json:
+            about = described_code(provider, Surroundings())
+            text = render_not_runnable(error, names, against, seed, provider, about)
+            click.echo(text, nl=False)
+        raise
     with unread_is_fine():
         if as_json:
             text = render_json(result, named, described_code(provider, surroundings))

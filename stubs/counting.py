@@ -23,6 +23,7 @@ from .request import LlmRequest
 ENGINE_PYTHON = (
     "KVCacheManager.commit_and_get_block_hashes",
     "KVCacheManagerV2.get_page_indices_by_layer_group",
+    "MappingManagerV2.get_page_indices_by_layer_group",
     "KvCache.get_aggregated_page_indices.<locals>.<genexpr>",
     "engine_stale_range",
 )
@@ -163,6 +164,10 @@ class CountingManager:
         return value
 
 
+class CountingManagerV1(CountingManager):
+    """A V1 manager."""
+
+
 class CountingManagerV2(CountingManager, interfaces.KVCacheManagerV2):
     """A V2 manager, to be told from V1 by ``isinstance``."""
 
@@ -222,7 +227,7 @@ def counting_manager(
     """Return the counting wrapper of a manager, which is of V2's kind if the manager is."""
     if isinstance(manager, interfaces.KVCacheManagerV2):
         return CountingManagerV2(manager, crossings, "v2")
-    return CountingManager(manager, crossings, "v1")
+    return CountingManagerV1(manager, crossings, "v1")
 
 
 def _wrap(requests: Iterable[LlmRequest], crossings: Crossings) -> list[CountingRequest]:

@@ -110,6 +110,10 @@ class World:
         path = path.removeprefix("./")
         return self.base[path] if path in self.base else (ROOT / path).read_text()
 
+    def read_bytes_at(self, commit: str, path: str, folder: Path) -> bytes | None:
+        text = self.read_at(commit, path, folder)
+        return None if text is None else text.encode()
+
     def install(self, monkeypatch: pytest.MonkeyPatch) -> None:
         """Put this in the place of what takes long, with a budget that everything is within."""
         monkeypatch.setattr(gate_steps, "verify", self.verify)
@@ -120,6 +124,7 @@ class World:
         monkeypatch.setattr(git, "merge_base", self.merge_base)
         monkeypatch.setattr(git, "git", self.ls_tree)
         monkeypatch.setattr(git, "read_at", self.read_at)
+        monkeypatch.setattr(git, "read_bytes_at", self.read_bytes_at)
         write_budget(Path("budgets.toml"), update(None, make_works(), 0, whole=True))
 
 

@@ -72,7 +72,7 @@ def test_a_field_more_is_left_out_as_well():
     assert first_difference(EXPECTED, more) is None
 
 
-@pytest.mark.parametrize("request_like", [{"request_id": 3}, (3, [1, 2]), object()])
+@pytest.mark.parametrize("request_like", [{"id": 3}, (3, [1, 2]), object()])
 def test_where_nothing_can_be_compared_that_is_a_difference(request_like: object):
     found = first_difference(EXPECTED, other(request_like))
 

@@ -7,9 +7,9 @@ import pytest
 from harness import gate_steps
 from harness.counting import FIGURES
 from harness.equivalence import Difference
-from harness.gate import Outcome, Step
+from harness.gate import Outcome, Step, outcome_of
 from harness.verification import Failure
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError, Missing, NotRunnableError, WorkerError
 from scenarios.operations import random_run
 
 from .gate_worlds import FOUND, INCONCLUSIVE, NOTHING, PASSED, World, outcomes, run
@@ -46,6 +46,19 @@ def test_a_reference_that_raises_ends_the_gate_in_words_of_its_own(world: World)
 
     words = "full-copy, the reference, raised an exception"
     assert run(runs=7) == {"equivalence": Step("equivalence", FOUND, words, "described 7")}
+
+
+@pytest.mark.parametrize("step", ["equivalence", "exact work"])
+def test_an_arm_that_cannot_be_run_here_is_no_finding(world: World, step: str):
+    missing = Missing("batched", "LlmRequest.py_request_id", "batched.py", 7)
+    arm = "batched" if step == "equivalence" else "count batched"
+    world.broken = {arm: NotRunnableError(missing)}
+
+    steps = run(runs=7)
+
+    assert steps[step] == Step(step, Outcome.CANNOT_RUN, str(missing))
+    assert list(steps)[-1] == step
+    assert outcome_of(list(steps.values())) == 2
 
 
 def test_the_reference_alone_has_nothing_to_differ_from(world: World):

@@ -16,7 +16,8 @@ from .connectors import AFTER, FORK, OLD, changed
 CLASS = "KvCacheConnectorSchedulerOutputManager"
 REQUEST = "KvCacheConnectorSchedulerOutputRequest"
 PACKAGE = "stubs.surface.tensorrt_llm._torch.pyexecutor"
-PROVIDED, PLACEHOLDER, TYPES_ONLY = Answer
+PROVIDED, NO_OP, PLACEHOLDER = Answer.PROVIDED, Answer.NO_OP, Answer.PLACEHOLDER
+TYPES_ONLY = Answer.TYPES_ONLY
 
 
 def source(text: str, package: str = f"{PACKAGE}.connectors") -> ArmSource:
@@ -51,10 +52,10 @@ def test_what_a_module_imports_and_what_it_was_given():
         ("from tensorrt_llm.logger import *", "tensorrt_llm.logger.*", PROVIDED),
         ("from .. import llm_request", "..llm_request", PROVIDED),
         ("from . import kv_cache_layout", ".kv_cache_layout", PLACEHOLDER),
-        ("from nvtx import *", "nvtx.*", PLACEHOLDER),
-        ("import nvtx.colors", "nvtx.colors", PLACEHOLDER),
-        ("import nvtx.colors\nfrom nvtx import colors", "nvtx.colors", PLACEHOLDER),
-        ("def f():\n    import nvtx", "nvtx", PLACEHOLDER),
+        ("from nvtx import *", "nvtx.*", NO_OP),
+        ("import nvtx.colors", "nvtx.colors", NO_OP),
+        ("import nvtx.colors\nfrom nvtx import colors", "nvtx.colors", NO_OP),
+        ("def f():\n    import nvtx", "nvtx", NO_OP),
         ("import tensorrt_llm.bindings.internal", "tensorrt_llm.bindings.internal", PROVIDED),
         (
             "from tensorrt_llm.bindings import DataType",

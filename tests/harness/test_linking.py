@@ -1,11 +1,12 @@
 """Which imports of a source come from the surface, and what stays as it is."""
 
+import importlib
 import sys
 from typing import Any
 
 import pytest
 
-from harness.linking import Import, belongs_to_engine, find_imports, is_real, link
+from harness.linking import Import, belongs_to_engine, find_imports, is_linked, link
 from stubs.surface.placeholders import is_placeholder
 
 
@@ -19,18 +20,18 @@ def run(text: str, package: str = "stubs.surface.tensorrt_llm._torch.pyexecutor"
 @pytest.mark.parametrize(
     ("text", "imports"),
     [
-        ("import os, numpy.linalg\nfrom collections.abc import Set\nimport numpy as np\n", []),
+        ("import os, sys.path\nfrom collections.abc import Set\nimport json as j\n", []),
         ("from __future__ import annotations\n", []),
         ("import torch\n", [Import("torch", "", 1)]),
         (
             "import torch, os, torch.cuda as c\n",
-            [Import("torch", "", 1), Import("torch.cuda", "", 1)],
+            [Import("torch", "", 1), Import("torch.cuda", "", 1, alias="c")],
         ),
         (
             "from tensorrt_llm.logger import (logger,\n  Logger as L)\n",
             [
                 Import("tensorrt_llm.logger", "logger", 1),
-                Import("tensorrt_llm.logger", "Logger", 1),
+                Import("tensorrt_llm.logger", "Logger", 1, alias="L"),
             ],
         ),
         ("from nvtx import *\n", [Import("nvtx", "*", 1)]),
@@ -47,11 +48,15 @@ def run(text: str, package: str = "stubs.surface.tensorrt_llm._torch.pyexecutor"
         (
             "def f():\n    import z\n\ntry:\n    import y\n"
             "except ImportError:\n    import z\nimport x\n",
-            [Import("z", "", 2), Import("y", "", 5), Import("x", "", 8)],
+            [
+                Import("z", "", 2, is_linked=False),
+                Import("y", "", 5, is_linked=False),
+                Import("x", "", 8),
+            ],
         ),
         (
             "class A:\n    from x import y\n\nasync def f():\n    import z\n",
-            [Import("x", "y", 2), Import("z", "", 5)],
+            [Import("x", "y", 2), Import("z", "", 5, is_linked=False)],
         ),
         (
             "if TYPE_CHECKING:\n    import x\nelse:\n    import y\n",
@@ -64,7 +69,10 @@ def run(text: str, package: str = "stubs.surface.tensorrt_llm._torch.pyexecutor"
         ("if not TYPE_CHECKING:\n    import x\n", [Import("x", "", 2)]),
         ("if TYPE_CHECKING or a:\n    import x\n", [Import("x", "", 2)]),
         # Needed when it runs, whatever stands further up.
-        ("if TYPE_CHECKING:\n    import x\ndef f():\n    import x\n", [Import("x", "", 4)]),
+        (
+            "if TYPE_CHECKING:\n    import x\ndef f():\n    import x\n",
+            [Import("x", "", 4, is_linked=False)],
+        ),
         ("import x\nif TYPE_CHECKING:\n    import x\n", [Import("x", "", 1)]),
         ("# import x\n'import y'\n", []),
     ],
@@ -106,16 +114,20 @@ def test_a_source_belongs_to_the_engine_if_it_imports_from_it(text: str, belongs
 
 
 @pytest.mark.parametrize(
-    ("module", "real"),
+    ("module", "needed", "linked"),
     [
-        *[("os", True), ("collections.abc", True), ("numpy", True), ("numpy.linalg", True)],
-        *[("__future__", True), ("typing", True)],
-        # Installed or not: what is measured must not depend on it.
-        *[("torch", False), ("tensorrt_llm", False), ("pytest", False), ("numpyro", False)],
+        *[("os", True, False), ("collections.abc", True, False), ("__future__", True, False)],
+        # As the user of the code has it.
+        *[("numpy", True, False), ("numpy.linalg", True, False), ("pytest", True, False)],
+        *[("no_such_module", True, True), ("no_such_module", False, False)],
+        # Installed or not: nothing here has a GPU, or is an engine.
+        *[("torch", True, True), ("torch.cuda", False, True), ("tensorrt_llm", False, True)],
+        # Ours is none of a checkout's.
+        ("scenarios", False, True),
     ],
 )
-def test_the_standard_library_and_numpy_are_real(module: str, real: bool):
-    assert is_real(module) is real
+def test_what_comes_from_the_surface(module: str, needed: bool, linked: bool):
+    assert is_linked(module, is_needed=needed) is linked
 
 
 @pytest.mark.parametrize(
@@ -177,10 +189,9 @@ def test_a_module_of_the_surface_is_found_under_its_package(
     text: str, monkeypatch: pytest.MonkeyPatch
 ):
     # As if nobody had imported it yet.
-    from stubs.surface.tensorrt_llm._torch import pyexecutor
-
-    monkeypatch.delitem(sys.modules, f"{pyexecutor.__name__}.llm_request", raising=False)
-    monkeypatch.delattr(pyexecutor, "llm_request", raising=False)
+    package = importlib.import_module("stubs.surface.tensorrt_llm._torch.pyexecutor")
+    monkeypatch.delitem(sys.modules, f"{package.__name__}.llm_request", raising=False)
+    monkeypatch.delattr(package, "llm_request", raising=False)
     found = run(text)["found"]
 
     assert not is_placeholder(found)
@@ -200,7 +211,7 @@ def test_what_is_real_is_the_real_one():
 
 
 def test_lines_and_names_of_a_source_stay_as_they_are():
-    names = run("import torch\n\n\ndef f():\n    import x.y\n    raise KeyError\n")
+    names = run("import torch\n\n\ndef f():\n    import torch.y\n    raise KeyError\n")
     code = names["f"].__code__
 
     assert (code.co_filename, code.co_firstlineno) == ("somewhere/a.py", 4)

@@ -97,12 +97,14 @@ def test_json_without_a_difference():
         "runs": 1200,
         "reports": 45678,
         "provider": "python",
+        "outcome": "same",
         "same": True,
         "coverage": {"join": 1200, "sink": 60},
         "uncovered": [],
         "not_played": {},
         "fields_left_out": [],
         "difference": None,
+        "missing": None,
     }
 
 

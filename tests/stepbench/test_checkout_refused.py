@@ -74,8 +74,8 @@ def test_a_revision_without_the_module(checkout: Checkout, refuse: Callable[[str
         ("x = 1\n", "has no class KvCacheConnectorSchedulerOutputManager"),
         (
             "import torch\n\nx = torch.zeros(3)\n",
-            "cannot be imported: NotProvidedError: torch.zeros is a placeholder here, and was "
-            "called",
+            "cannot be run here: uses torch.zeros (line 3), for which there is no stand-in; see "
+            f"engine/{PLACE}:3",
         ),
         ("raise SystemExit(0)\n", "cannot be imported: SystemExit: 0"),
     ],

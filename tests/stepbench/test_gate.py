@@ -289,6 +289,10 @@ class Timing:
         path = path.removeprefix("./")
         return self.base[path] if path in self.base else (sources.ROOT / path).read_text()
 
+    def read_bytes_at(self, commit: str, path: str, folder: Path) -> bytes | None:
+        text = self.read_at(commit, path, folder)
+        return None if text is None else text.encode()
+
     def compare(self, duet: Duet, scenario: SteadyDecode | TraceReplay, *_: object) -> CellResult:
         self.timed.append(f"{duet.b.name} in {scenario.name}")
         return CellResult(scenario, Verdict(self.kind))
@@ -319,6 +323,7 @@ def timing(monkeypatch: pytest.MonkeyPatch, counted: list[Work]) -> Timing:
     monkeypatch.setattr(git, "merge_base", lambda _one, other, _folder: other)
     monkeypatch.setattr(git, "git", lambda *_arguments, **_folder: "")
     monkeypatch.setattr(git, "read_at", timing.read_at)
+    monkeypatch.setattr(git, "read_bytes_at", timing.read_bytes_at)
     monkeypatch.setattr(gate_steps, "compare_cell", timing.compare)
     write_budget(Path("budgets.toml"), update(None, counted, 0, whole=True))
     return timing

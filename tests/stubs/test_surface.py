@@ -2,6 +2,7 @@
 
 import importlib
 import logging
+import random
 import sys
 from abc import ABC, abstractmethod
 from collections.abc import Callable
@@ -11,8 +12,10 @@ import pytest
 
 import stubs.surface
 from connector import interfaces, log
-from stubs import kv_cache_v2
-from stubs.surface.placeholders import NotProvidedError, is_placeholder, placeholder
+from stubs import batch, counting, kv_cache_v2, providers
+from stubs.request import KvCacheRetentionConfig
+from stubs.surface.not_provided import NotProvidedError
+from stubs.surface.placeholders import is_placeholder, placeholder
 
 T = TypeVar("T")
 
@@ -22,36 +25,66 @@ def surface(module: str) -> Any:  # noqa: ANN401
 
 
 @pytest.mark.parametrize(
-    ("module", "name", "provided"),
+    "module",
     [
-        ("tensorrt_llm.bindings", "LlmRequestState", interfaces.LlmRequestState),
-        ("tensorrt_llm.bindings.internal.batch_manager", "LlmRequest", interfaces.LlmRequest),
-        (
-            "tensorrt_llm._torch.pyexecutor.llm_request",
-            "get_draft_token_length",
-            interfaces.get_draft_token_length,
-        ),
-        (
-            "tensorrt_llm._torch.pyexecutor.scheduler",
-            "ScheduledRequests",
-            interfaces.ScheduledRequests,
-        ),
-        (
-            "tensorrt_llm._torch.pyexecutor.resource_manager",
-            "KVCacheManager",
-            interfaces.KVCacheManager,
-        ),
-        (
-            "tensorrt_llm._torch.pyexecutor.kv_cache.kv_cache_manager_v2",
-            "KVCacheManagerV2",
-            interfaces.KVCacheManagerV2,
-        ),
+        "tensorrt_llm",
+        "tensorrt_llm.bindings.internal.batch_manager",
+        "tensorrt_llm._torch.pyexecutor.resource_manager",
+        "tensorrt_llm._torch.pyexecutor.kv_cache_manager_v2",
+        "tensorrt_llm._torch.pyexecutor.kv_cache.kv_cache_manager_v2",
+        "tensorrt_llm.a.module.of_tomorrow",
     ],
 )
-def test_what_the_measured_path_needs_is_what_the_stand_ins_are(
-    module: str, name: str, provided: object
-):
-    assert getattr(surface(module), name) is provided
+def test_what_the_measured_path_needs_is_one_thing_under_every_path_of_the_engine(module: str):
+    found = surface(module)
+
+    assert found.KVCacheManagerV2 is interfaces.KVCacheManagerV2
+    assert found.LlmRequestState is interfaces.LlmRequestState
+    assert found.get_draft_token_length is interfaces.get_draft_token_length
+    assert found.ScheduledRequests is batch.ScheduledRequests
+    assert found.AsyncRequests is batch.AsyncRequests
+    assert found.LlmRequest is surface("tensorrt_llm.bindings").LlmRequest
+    assert found.KVCacheManager is surface("tensorrt_llm.bindings").KVCacheManager
+    assert found.KVCacheConnectorManager is not found.KvCacheConnectorManager
+    # A placeholder's attributes as well, where the module was not imported by itself.
+    assert placeholder("tensorrt_llm.x").KVCacheManagerV2 is interfaces.KVCacheManagerV2
+    assert is_placeholder(surface("vllm").LlmRequest)
+
+
+@pytest.mark.parametrize("name", ["python", "nanobind"])
+def test_stand_ins_are_instances_of_the_engines_classes(name: str):
+    if providers.absent(name):
+        pytest.skip(f"the provider {name} is absent")
+    provider = providers.load_provider(name)
+    engine = surface("tensorrt_llm.bindings")
+    request = provider.LlmRequest(1, [1])
+    v1 = provider.KVCacheManager(1, rng=random.Random(0))
+    v2 = provider.KVCacheManagerV2(1, rng=random.Random(0))
+    crossings = counting.Crossings()
+
+    for made in (request, counting.CountingRequest(request, crossings)):
+        assert isinstance(made, engine.LlmRequest)
+        assert not isinstance(made, engine.KVCacheManager)
+    for made in (v1, counting.counting_manager(v1, crossings)):
+        assert isinstance(made, engine.KVCacheManager)
+        assert not isinstance(made, engine.KVCacheManagerV2)
+    for made in (v2, counting.counting_manager(v2, crossings)):
+        assert isinstance(made, engine.KVCacheManagerV2)
+        assert not isinstance(made, engine.KVCacheManager)
+    for made in (v1, v2, counting.counting_manager(v2, crossings)):
+        assert isinstance(made, engine.BaseResourceManager)
+    config = KvCacheRetentionConfig()
+    kept = provider.LlmRequest(1, [1], retention_config=config).kv_cache_retention_config
+    assert isinstance(kept, engine.KvCacheRetentionConfig)
+    assert not isinstance(object(), engine.LlmRequest)
+
+    class Own(engine.LlmRequest):  # type: ignore[misc]
+        pass
+
+    assert isinstance(Own(), Own)
+    assert not isinstance(request, Own)
+    with pytest.raises(NotProvidedError, match="LlmRequest"):
+        engine.LlmRequest(request_id=1)
 
 
 def test_a_v2_manager_is_one_of_the_surface():
@@ -100,7 +133,7 @@ def test_what_is_logged_goes_to_the_log_of_this_project(
     [
         *[("torch", "Tensor"), ("torch.cuda", "Stream"), ("tensorrt_llm._utils", "mpi_rank")],
         ("tensorrt_llm.llmapi.llm_args", "TorchLlmArgs"),
-        ("tensorrt_llm.logger", "Logger"),
+        ("tensorrt_llm.logger", "severity_map"),
         ("tensorrt_llm._torch.pyexecutor.connectors.kv_cache_layout", "KvCacheLayout"),
         *[("no_such_module_at_all", "name"), ("torch", "_C"), ("torch.a.b.c", "d")],
     ],

@@ -1,5 +1,0 @@
-"""Stands for the package ``tensorrt_llm._torch.pyexecutor.connectors``."""
-
-from .....placeholders import missing_names
-
-__getattr__ = missing_names(__name__)
