@@ -33,7 +33,8 @@ from stubs.counting import (
 
 from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
 from .bytecodes import counting_bytecodes
-from .equivalence import field_names, output_error
+from .equivalence import output_error
+from .outputs import field_names
 from .processes import spread
 from .retained import retained_bytes
 from .traces import arm_traceback

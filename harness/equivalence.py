@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import dataclasses
 from collections import Counter
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -15,6 +14,8 @@ from stubs.kv_cache_v2 import BAD_PAGE_INDEX
 from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import ArmFactory, SchedulerOutputManager
+from .kept import Change, Consumer
+from .outputs import REQUESTS, comparable, field_names
 from .traces import arm_traceback
 
 
@@ -24,10 +25,12 @@ class Difference:
 
     Attributes:
         arm: its name.
-        step: number of the report, from 1.
+        step: number of the report after which it shows, from 1.
         field: path of the first field that differs, such as ``cached_requests[1].new_tokens``.
         expected, actual: what the reference and the arm say; an exception as its text.
         trace: of an exception its traceback; else empty.
+        reported: number of the report whose output it is where that did not stay its reader's own;
+            ``expected`` and ``actual`` are then what stood there and what became of it. Else None.
     """
 
     arm: str
@@ -36,11 +39,18 @@ class Difference:
     expected: str
     actual: str
     trace: str = ""
+    reported: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """What an arm did that has nothing to do with another, in words that go on after it."""
+        if self.reported is not None:
+            return "does not leave its outputs to their reader"
+        return "raised an exception"
 
 
 # Begins the name of what is counted where a field was not compared, since one side lacks it.
 LEFT_OUT = "left out: "
-_REQUESTS = ("new_requests", "cached_requests")
 
 
 def compare_episode(
@@ -52,8 +62,9 @@ def compare_episode(
 ) -> tuple[Difference | None, Counter[str]]:
     """Play an episode to all arms at once.
 
-    After each report the lists in all outputs are overwritten, as a consumer may do, so that an
-    arm which handed out lists that it still reads is found at a later report.
+    A consumer of each arm keeps outputs for as many reports as the operation says, in which they
+    must not change, and then overwrites their lists, so that an arm which handed out lists that it
+    still reads is found at a later report.
 
     Args:
         episode: what happens.
@@ -92,24 +103,33 @@ def compare_episode(
             for field in left_out(expected, output):
                 world.reached[f"{LEFT_OUT}{field}"] += 1
         _note_output(world, expected)
-        for output in (expected, *outputs.values()):
-            overwrite(output)
+        kept = operation.numbers[0] if operation.numbers else 0
+        world.reached["output kept"] += bool(kept)
+        for arm, output in zip(told, (expected, *outputs.values()), strict=True):
+            change = arm.consumer.take(output, step, kept)
+            if change is not None:
+                return _changed(arm.name, step, change), world.reached
         world.finish_iteration()
     _note_setting(world)
     return None, world.reached
 
 
 class _Told:
-    """An arm as it is told of what happens between reports, and what it raised then, if anything.
+    """An arm as it is told of what happens between reports, and who reads its outputs.
 
     Args:
         name: its name.
         arm: the arm.
+
+    Attributes:
+        error: what it raised when it was told something; None if nothing.
+        consumer: reads its outputs.
     """
 
     def __init__(self, name: str, arm: SchedulerOutputManager) -> None:
         self.name = name
         self.error: BaseException | None = None
+        self.consumer = Consumer()
         self._arm = arm
 
     def record_new_matched_tokens(self, request: LlmRequest, num_new_matched_tokens: int) -> None:
@@ -131,6 +151,12 @@ def _raised(arm: str, step: int, error: BaseException) -> Difference:
     return Difference(arm, step, "exception", "none", repr(error), arm_traceback(error))
 
 
+def _changed(arm: str, step: int, change: Change) -> Difference:
+    return Difference(
+        arm, step, change.field, change.before, change.after, reported=change.reported
+    )
+
+
 def first_difference(
     expected: SchedulerOutput, actual: SchedulerOutput | BaseException
 ) -> tuple[str, str, str] | None:
@@ -142,7 +168,7 @@ def first_difference(
         return "exception", "none", repr(actual)
     if type(expected) is type(actual) is SchedulerOutput and expected == actual:
         return None
-    for name in _REQUESTS:
+    for name in REQUESTS:
         found = _difference_in_requests(name, getattr(expected, name), getattr(actual, name))
         if found is not None:
             return found
@@ -173,20 +199,6 @@ def _common(one: object, other: object) -> list[str]:
     return [name for name in field_names(one) if name in known]
 
 
-def field_names(value: object) -> list[str]:
-    """Return the fields of an output, or of what it says of a request."""
-    if dataclasses.is_dataclass(value):
-        return [field.name for field in dataclasses.fields(value)]
-    named: tuple[str, ...] = getattr(value, "_fields", ())  # Of a named tuple.
-    return list(named or getattr(value, "__dict__", ()))
-
-
-def _comparable(value: object) -> object:
-    """Return a value, or of an array, which compares number by number, the numbers."""
-    to_list = getattr(value, "tolist", None)
-    return value if to_list is None else ("array", to_list())
-
-
 def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | BaseException:
     """Return an arm's output for the current batch, or what it raised. What is none is an error."""
     try:
@@ -198,9 +210,9 @@ def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | Ba
 
 def output_error(output: object) -> TypeError | None:
     """Return why something is no output; None if it is one."""
-    if all(isinstance(getattr(output, name, None), list) for name in _REQUESTS):
+    if all(isinstance(getattr(output, name, None), list) for name in REQUESTS):
         return None
-    return TypeError(f"no lists {' and '.join(_REQUESTS)} in a {type(output).__name__}")
+    return TypeError(f"no lists {' and '.join(REQUESTS)} in a {type(output).__name__}")
 
 
 def _difference_in_requests(
@@ -212,28 +224,12 @@ def _difference_in_requests(
             return f"{name}[{index}]", repr(one), repr(other)
         for field in common:
             values = getattr(one, field), getattr(other, field)
-            if _comparable(values[0]) != _comparable(values[1]):
+            if comparable(values[0]) != comparable(values[1]):
                 return f"{name}[{index}].{field}", repr(values[0]), repr(values[1])
     if len(expected) != len(actual):
         ids = [[data.request_id for data in requests] for requests in (expected, actual)]
         return f"{name}.request_id", repr(ids[0]), repr(ids[1])
     return None
-
-
-def overwrite(output: SchedulerOutput | BaseException) -> None:
-    """Change all lists of an output, as a consumer may do."""
-    if isinstance(output, BaseException):
-        return
-    for data in output.new_requests + output.cached_requests:
-        for name in field_names(data):
-            values = getattr(data, name)
-            if not isinstance(values, list):
-                continue
-            inner = [group for group in values if isinstance(group, list)]
-            for each in inner or [values]:
-                each[:] = [-99] * (len(each) + 1)
-    output.new_requests.clear()
-    output.cached_requests.clear()
 
 
 def _note_output(world: World, output: SchedulerOutput) -> None:

@@ -3,23 +3,19 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from harness.arms import (
     ARMS,
     REFERENCE,
-    ArmFromFile,
     RegisteredArm,
     check_arms,
-    load_file,
 )
 from harness.processes import FOREIGN_LIMIT, spread
 from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.wrong_arms import WRONG_ARMS
 from reports.equivalence import render_json, render_self_test, render_text
-from scenarios.errors import InputError
 
 from .cli import FOUND
 from .foreign import find_sources, make_factories, origins
@@ -28,13 +24,9 @@ from .metadata import described_code
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
 # A deliberately wrong arm counts as caught if no more than two of these runs miss it.
 _SELF_TEST_RUNS = 300
 _SELF_TEST_LEAST = 298
-_WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wrong_arms.py"
 
 
 @click.command()
@@ -69,8 +61,9 @@ def command(
 
     Without an ARM, all of them. A run plays what can happen to the requests of an engine: chunks,
     tokens, shrinks, resets, joins and leaves, loads, drafts, trims, with both managers. After each
-    report the whole output is compared, and its lists are overwritten, as a consumer may do. On a
-    difference the shortest operation list that still fails is printed, and the exit code is 1.
+    report the whole output is compared. Then its lists are overwritten, as a consumer may do, or it
+    is kept, as another may do, and must not change while it is. On a difference the shortest
+    operation list that still fails is printed, and the exit code is 1.
 
     \b
     Examples:
@@ -108,15 +101,11 @@ def command(
 
 
 def _self_test(seed: int, jobs: int, provider: str, *, as_json: bool, quiet: bool) -> int:
-    if not _WRONG_ARMS.is_file():
-        raise InputError(f"--self-test needs a checkout of the project: {_WRONG_ARMS} is missing")
-    names: Sequence[str] = list(load_file(_WRONG_ARMS).WRONG_ARMS)
     runs = range(_SELF_TEST_RUNS)
     caught = {}
-    with CountingProgress(len(names), "wrong arms", quiet=quiet) as progress:
-        for name in names:
-            arms = {name: ArmFromFile(_WRONG_ARMS, name)}
-            contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE), provider)
+    with CountingProgress(len(WRONG_ARMS), "wrong arms", quiet=quiet) as progress:
+        for name, arm in WRONG_ARMS.items():
+            contest = Contest({name: arm}, REFERENCE, RegisteredArm(REFERENCE), provider)
             caught[name] = sum(spread(count_failing, tasks(contest, runs, seed), jobs))
             progress.add(1)
     if as_json:
