@@ -135,7 +135,7 @@ def lint(session: nox.Session) -> None:
 
 def _test(session: nox.Session, *pinned: str) -> None:
     groups = nox.project.dependency_groups(PYPROJECT, "test")
-    session.install("-e", ".[history]", *groups, *pinned)
+    session.install("-e", ".[history,mutants]", *groups, *pinned)
     _add_native(session)
     # Worker processes and the command write coverage files of their own.
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")

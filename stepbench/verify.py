@@ -21,9 +21,13 @@ from .cli import FOUND
 from .foreign import find_sources, make_factories, origins
 from .messages import unread_is_fine
 from .metadata import described_code
+from .mutants import show_mutants
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
 
+_RUNS = 3000
+# Most mutants are found in the first run, and one that survives so many is worth a look.
+_MUTANT_RUNS = 300
 # A deliberately wrong arm counts as caught if no more than two of these runs miss it.
 _SELF_TEST_RUNS = 300
 _SELF_TEST_LEAST = 298
@@ -34,12 +38,20 @@ _SELF_TEST_LEAST = 298
 @click.option(
     "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
 )
-@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=3000, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, MAX_RUNS),
+    help=f"[default: {_RUNS}; with --mutants {_MUTANT_RUNS}]",
+)
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @jobs_option
 @provider_option
 @click.option("--self-test", is_flag=True, help="Check that wrong arms are caught.")
+@click.option(
+    "--mutants", metavar="ARM", help="Change ARM in every small way, and list what is not found."
+)
+@click.option("--mutant", type=click.IntRange(1), metavar="N", help="Of these, this one alone.")
 @click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -47,12 +59,14 @@ def command(
     *,
     arms: tuple[str, ...],
     against: str,
-    runs: int,
+    runs: int | None,
     run: int | None,
     seed: int,
     jobs: int,
     provider: str,
     self_test: bool,
+    mutants: str | None,
+    mutant: int | None,
     coverage: bool,
     as_json: bool,
     quiet: bool,
@@ -65,6 +79,9 @@ def command(
     is kept, as another may do, and must not change while it is. On a difference the shortest
     operation list that still fails is printed, and the exit code is 1.
 
+    With --mutants the runs themselves are put to the test: each mutant of the arm is played against
+    the arm as it is, and those that no run tells from it are listed (exit code 1).
+
     \b
     Examples:
       stepbench verify
@@ -73,8 +90,25 @@ def command(
       stepbench verify file:my_arm.py --against git:HEAD:incremental
       stepbench verify trtllm:~/TensorRT-LLM --against trtllm:~/TensorRT-LLM@HEAD~1
       stepbench verify --self-test
+      stepbench verify --mutants batched
     """
-    numbers = range(runs) if run is None else range(run, run + 1)
+    if mutant is not None and mutants is None:
+        raise click.UsageError("--mutant needs --mutants")
+    default = _RUNS if mutants is None else _MUTANT_RUNS
+    numbers = range(runs or default) if run is None else range(run, run + 1)
+    if mutants is not None:
+        if arms or self_test:
+            raise click.UsageError("--mutants takes its own arm alone, and no --self-test")
+        return show_mutants(
+            mutants,
+            numbers,
+            seed,
+            number=mutant,
+            jobs=jobs,
+            provider=provider,
+            as_json=as_json,
+            quiet=quiet,
+        )
     if self_test:
         if arms:
             raise click.UsageError("--self-test takes no arms")
