@@ -134,7 +134,7 @@ def budgets(session: nox.Session) -> None:
 @nox.session
 def lint(session: nox.Session) -> None:
     """Check style, formatting and types."""
-    session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "lint"))
+    session.install("-e", ".[mutants]", *nox.project.dependency_groups(PYPROJECT, "lint"))
     session.run("ruff", "check", ".")
     session.run("ruff", "format", "--check", ".")
     session.run("mypy")
@@ -142,7 +142,7 @@ def lint(session: nox.Session) -> None:
 
 def _test(session: nox.Session, *pinned: str) -> None:
     groups = nox.project.dependency_groups(PYPROJECT, "test")
-    session.install("-e", ".[history]", *groups, *pinned)
+    session.install("-e", ".[history,mutants]", *groups, *pinned)
     _add_native(session)
     # Worker processes and the command write coverage files of their own.
     session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")

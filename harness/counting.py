@@ -35,10 +35,10 @@ from stubs.counting import (
 from .arms import FLOOR, ArmFactory, SchedulerOutputManager, as_factories
 from .bytecodes import BytecodeCounter, Bytecodes
 from .delegated import Delegated, Watch
-from .equivalence import REQUESTS, output_error, requests_of
+from .equivalence import output_error
 from .loading import file_of
 from .missing import not_runnable, refusing, watching
-from .outputs import field_names, field_of
+from .outputs import REQUESTS, field_names, field_of, requests_of
 from .retained import retained_bytes
 from .traces import arm_traceback
 

@@ -65,7 +65,8 @@ class VerificationFile:
         runs: how many there were.
         reports: how many outputs of each arm were compared.
         difference: how an arm differs, by ``arm``, ``run``, ``step``, ``field``, ``expected``,
-            ``actual``, ``operations`` and ``repeat``; None if none does.
+            ``actual``, ``operations`` and ``repeat``, and ``reported`` where it is an output that
+            did not stay its reader's own; None if none does.
         uncovered: what too few of the runs reached.
         missing: what an arm uses that is not here, by ``arm`` and ``message``; None where all ran.
         origins, metadata: as of ``WorkFile``.
@@ -143,6 +144,8 @@ def load_verification(path: Path, document: Mapping[str, Any]) -> VerificationFi
             list(map(text, difference["operations"]))
             whole(difference["run"])
             whole(difference["step"])
+            if difference.get("reported") is not None:
+                whole(difference["reported"])
         missing = document.get("missing")
         if missing is not None:
             for name in ("arm", "message"):

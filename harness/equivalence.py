@@ -14,9 +14,10 @@ from stubs.kv_cache_v2 import BAD_PAGE_INDEX
 from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import ArmFactory, SchedulerOutputManager
+from .kept import Change, Consumer
 from .loading import file_of
 from .missing import Watch, refusing, watching
-from .outputs import by_group, field_names, field_of
+from .outputs import REQUESTS, by_group, comparable, field_names, field_of, requests_of
 from .traces import arm_traceback
 
 
@@ -26,10 +27,12 @@ class Difference:
 
     Attributes:
         arm: its name.
-        step: number of the report, from 1.
+        step: number of the report after which it shows, from 1.
         field: path of the first field that differs, such as ``cached_requests[1].new_tokens``.
         expected, actual: what the reference and the arm say; an exception as its text.
         trace: of an exception its traceback; else empty.
+        reported: number of the report whose output it is where that did not stay its reader's own;
+            ``expected`` and ``actual`` are then what stood there and what became of it. Else None.
     """
 
     arm: str
@@ -38,11 +41,18 @@ class Difference:
     expected: str
     actual: str
     trace: str = ""
+    reported: int | None = None
+
+    @property
+    def failure(self) -> str:
+        """What an arm did that has nothing to do with another, in words that go on after it."""
+        if self.reported is not None:
+            return "does not leave its outputs to their reader"
+        return "raised an exception"
 
 
 # Begins the name of what is counted where a field was not compared, since one side lacks it.
 LEFT_OUT = "left out: "
-REQUESTS = ("new_requests", "cached_requests")
 
 
 def compare_episode(
@@ -54,8 +64,9 @@ def compare_episode(
 ) -> tuple[Difference | None, Counter[str]]:
     """Play an episode to all arms at once.
 
-    After each report the lists in all outputs are overwritten, as a consumer may do, so that an
-    arm which handed out lists that it still reads is found at a later report.
+    A consumer of each arm keeps outputs for as many reports as the operation says, in which they
+    must not change, and then overwrites their lists, so that an arm which handed out lists that it
+    still reads is found at a later report.
 
     Args:
         episode: what happens.
@@ -119,8 +130,12 @@ def _played(
             for field in left_out(expected, output):
                 world.reached[f"{LEFT_OUT}{field}"] += 1
         _note_output(world, expected)
-        for output in (expected, *outputs.values()):
-            overwrite(output)
+        kept = operation.numbers[0] if operation.numbers else 0
+        world.reached["output kept"] += bool(kept)
+        for arm, output in zip(told, (expected, *outputs.values()), strict=True):
+            change = arm.consumer.take(output, step, kept)
+            if change is not None:
+                return _changed(arm.name, step, change), world.reached
         world.finish_iteration()
     watch.wait()
     for name, file in files.items():
@@ -130,16 +145,21 @@ def _played(
 
 
 class _Told:
-    """An arm as it is told of what happens between reports, and what it raised then, if anything.
+    """An arm as it is told of what happens between reports, and who reads its outputs.
 
     Args:
         name: its name.
         arm: the arm.
+
+    Attributes:
+        error: what it raised when it was told something; None if nothing.
+        consumer: reads its outputs.
     """
 
     def __init__(self, name: str, arm: SchedulerOutputManager) -> None:
         self.name = name
         self.error: BaseException | None = None
+        self.consumer = Consumer()
         self._arm = arm
 
     def record_new_matched_tokens(self, request: LlmRequest, num_new_matched_tokens: int) -> None:
@@ -159,6 +179,12 @@ class _Told:
 
 def _raised(arm: str, step: int, error: BaseException) -> Difference:
     return Difference(arm, step, "exception", "none", repr(error), arm_traceback(error))
+
+
+def _changed(arm: str, step: int, change: Change) -> Difference:
+    return Difference(
+        arm, step, change.field, change.before, change.after, reported=change.reported
+    )
 
 
 def first_difference(
@@ -203,11 +229,6 @@ def _common(one: object, other: object) -> list[str]:
     return [name for name in field_names(one) if name in known]
 
 
-def requests_of(output: object) -> list[RequestData]:
-    """Return what an output says of each request."""
-    return [data for name in REQUESTS for data in field_of(output, name)]
-
-
 def _are_equal(one: object, other: object) -> bool:
     """Return whether two values of a field say the same.
 
@@ -218,13 +239,7 @@ def _are_equal(one: object, other: object) -> bool:
         isinstance(each, Mapping | list) for each in (one, other)
     ):
         return bool(by_group(one) == by_group(other))
-    return _comparable(one) == _comparable(other)
-
-
-def _comparable(value: object) -> object:
-    """Return a value, or of an array, which compares number by number, the numbers."""
-    to_list = getattr(value, "tolist", None)
-    return value if to_list is None else ("array", to_list())
+    return comparable(one) == comparable(other)
 
 
 def try_build(arm: SchedulerOutputManager, world: World) -> SchedulerOutput | BaseException:
@@ -260,27 +275,6 @@ def _difference_in_requests(
         ]
         return f"{name}.request_id", repr(ids[0]), repr(ids[1])
     return None
-
-
-def overwrite(output: SchedulerOutput | BaseException) -> None:
-    """Change all lists of an output, as a consumer may do."""
-    if isinstance(output, BaseException):
-        return
-    for data in requests_of(output):
-        for name in field_names(data):
-            values = field_of(data, name)
-            if not isinstance(values, list | dict):
-                continue
-            groups = values.values() if isinstance(values, dict) else values
-            inner = [group for group in groups if isinstance(group, list)]
-            if isinstance(values, dict):
-                values[-99] = [-99]
-            elif not inner:
-                inner = [values]
-            for each in inner:
-                each[:] = [-99] * (len(each) + 1)
-    for name in REQUESTS:
-        field_of(output, name).clear()
 
 
 def _note_output(world: World, output: SchedulerOutput) -> None:

@@ -177,10 +177,10 @@ def equivalence(
         return broken(name, error, (REFERENCE, *others), lambda arm: play([arm], 1))
     if found.failure is None:
         return Step(name, Outcome.PASSED, f"same outputs in {found.runs:,} random runs")
-    arm = found.failure.difference.arm
-    words = f"{arm} departs from {REFERENCE}"
-    if arm == REFERENCE:
-        words = f"{REFERENCE}, the reference, raised an exception"
+    difference = found.failure.difference
+    words = f"{difference.arm} departs from {REFERENCE}"
+    if difference.arm == REFERENCE:
+        words = f"{REFERENCE}, the reference, {difference.failure}"
     return Step(name, Outcome.FOUND, words, describe(found))
 
 

@@ -3,29 +3,41 @@
 from __future__ import annotations
 
 import dataclasses
+import functools
 import sys
-from collections.abc import Mapping
+from collections.abc import Hashable, Mapping, Sequence
 from typing import Any
 
+from connector.data import RequestData
+
+# The fields of an output that hold what it says of requests, one entry a request.
+REQUESTS = ("new_requests", "cached_requests")
 # Where classes of one kind or another name their fields.
 _NAMED = ("_fields", "__struct_fields__", "model_fields", "__pydantic_fields__")
 
 
-def field_names(value: object) -> list[str]:
+def field_names(value: object) -> Sequence[str]:
     """Return the fields of an output, or of what it says of a request, in their order."""
-    kind = type(value)
-    if dataclasses.is_dataclass(kind):
-        return [field.name for field in dataclasses.fields(kind)]
     if isinstance(value, Mapping):
         return [name for name in value if isinstance(name, str)]
+    kind: Any = type(value)  # Which is hashable, though mypy does not take it for that.
+    declared, is_closed = _declared(kind)
+    return declared if is_closed else (*declared, *getattr(value, "__dict__", ()))
+
+
+@functools.cache
+def _declared(kind: Hashable) -> tuple[tuple[str, ...], bool]:
+    """Return the fields that a class declares, and whether its instances have no others."""
+    if dataclasses.is_dataclass(kind):
+        return tuple(field.name for field in dataclasses.fields(kind)), True
     for names in _NAMED:
         # Of the class: some libraries warn where an instance is asked.
         if hasattr(kind, names):
-            return list(getattr(kind, names))
+            return tuple(getattr(kind, names)), True
     if hasattr(kind, "__attrs_attrs__"):
-        return [field.name for field in kind.__attrs_attrs__]
-    slots = [name for base in reversed(kind.__mro__) for name in _slots(base)]
-    return [*slots, *getattr(value, "__dict__", ())]
+        return tuple(field.name for field in kind.__attrs_attrs__), True
+    bases: tuple[type, ...] = getattr(kind, "__mro__", ())
+    return tuple(name for base in reversed(bases) for name in _slots(base)), False
 
 
 def field_of(value: object, name: str, default: object = None) -> Any:  # noqa: ANN401
@@ -63,3 +75,33 @@ def _slots(kind: type) -> list[str]:
     slots = vars(kind).get("__slots__", ())
     names = [slots] if isinstance(slots, str) else list(slots)
     return [name for name in names if name not in ("__dict__", "__weakref__")]
+
+
+def requests_of(output: object) -> list[RequestData]:
+    """Return what an output says of each request."""
+    return [data for name in REQUESTS for data in field_of(output, name)]
+
+
+def comparable(value: object) -> object:
+    """Return a value, or of an array, which compares number by number, the numbers."""
+    to_list = getattr(value, "tolist", None)
+    return value if to_list is None else ("array", to_list())
+
+
+def overwrite(output: object) -> None:
+    """Change all lists of an output, as a consumer may do."""
+    for data in requests_of(output):
+        for name in field_names(data):
+            values = field_of(data, name)
+            if isinstance(values, dict):
+                inner = [group for group in values.values() if isinstance(group, list)]
+                values[-99] = [-99]
+            elif isinstance(values, list):
+                is_by_group = values and isinstance(values[0], list)
+                inner = values if is_by_group else [values]
+            else:
+                continue
+            for each in inner:
+                each[:] = [-99] * (len(each) + 1)
+    for name in REQUESTS:
+        field_of(output, name).clear()

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Collection, Iterable
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import replace
 
-from scenarios.operations import Episode, Operation
+from scenarios.operations import DROPPED, FINISHED, PAUSED, RESET, Episode, Operation
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .loading import Need
@@ -50,15 +50,29 @@ def _missing(
 
 def _without(operation: Operation, lacks: Collection[Need]) -> tuple[Operation | None, Need | None]:
     """Return an operation as it can be played, and what was lacking for all of it."""
-    if Need.MATCHED_TOKENS in lacks and operation.name == "external":
-        return None, Need.MATCHED_TOKENS
-    if Need.LOADS in lacks and operation.name == "load":
+    name, numbers = operation.name, operation.numbers
+    if Need.LOADS in lacks and name == "load":
         return None, Need.LOADS
+    if Need.MATCHED_TOKENS in lacks:
+        if name == "external":
+            return None, Need.MATCHED_TOKENS
+        if name == "load" and len(numbers) > 1:
+            # The request is being loaded, and nobody is told of how many tokens.
+            return replace(operation, numbers=numbers[:1]), Need.MATCHED_TOKENS
     if Need.RESET in lacks:
-        if operation.name == "reset":
+        if name in ("reset", "readmit"):
             return None, Need.RESET
-        if operation.name == "leave" and operation.numbers[-1]:
-            # The request leaves, and nobody is told.
-            numbers = (*operation.numbers[:-1], 0)
-            return replace(operation, numbers=numbers), Need.RESET
+        untold = _UNTOLD.get((name, *numbers[-1:]))
+        if untold is not None:
+            # The request leaves or is paused, and nobody is told.
+            return replace(operation, numbers=(*numbers[:-1], untold)), Need.RESET
     return operation, None
+
+
+# Name and last number of operations that arms are told of, and the last number of those that are
+# the same and that nobody is told of.
+_UNTOLD: Mapping[tuple[str | int, ...], int] = {
+    ("leave", 1): 0,
+    ("withdraw", RESET): PAUSED,
+    ("withdraw", FINISHED): DROPPED,
+}

@@ -63,8 +63,10 @@ def spread(
         return f"{what}a process of {task.__name__}"
 
     with contextlib.ExitStack() as stack:
-        helpers = [stack.enter_context(_helper(task)) for _ in range(min(jobs, len(arguments)))]
-        idle, busy = list(helpers), dict[object, tuple[_Helper, int]]()
+        helpers = [
+            stack.enter_context(start_helper(task)) for _ in range(min(jobs, len(arguments)))
+        ]
+        idle, busy = list(helpers), dict[object, tuple[Helper, int]]()
         answers: dict[int, Callable[[], R]] = {}
         left = iter(range(len(arguments)))
 
@@ -110,7 +112,7 @@ def aside(
         WorkerError: the process died.
     """
     who = f"a process of {task.__name__}"
-    with _helper(task) as helper:
+    with start_helper(task) as helper:
         helper.ask(first)
         outstanding = [helper]
 
@@ -127,7 +129,7 @@ def aside(
 
 
 @dataclass(frozen=True)
-class _Helper:
+class Helper:
     """A process that calls ``task``, one call after the other.
 
     Attributes:
@@ -173,7 +175,8 @@ class _Helper:
 
 
 @contextlib.contextmanager
-def _helper(task: Callable[..., Any]) -> Iterator[_Helper]:
+def start_helper(task: Callable[..., Any]) -> Iterator[Helper]:
+    """Start a process that calls a task; at the end it is killed."""
     near, far = socket.socketpair()
     with (
         far,
@@ -189,7 +192,7 @@ def _helper(task: Callable[..., Any]) -> Iterator[_Helper]:
         far.close()
         with contextlib.suppress(OSError):
             channel.send(sys.path)
-        yield _Helper(task, channel, kept.process)
+        yield Helper(task, channel, kept.process)
 
 
 @contextlib.contextmanager

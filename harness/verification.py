@@ -8,6 +8,7 @@ from dataclasses import dataclass, field, replace
 
 from scenarios.errors import InputError, NotRunnableError, WorkerError, described
 from scenarios.operations import LARGE_BLOCKS, SMALL_BLOCKS, Episode, Operation, Setting, random_run
+from scenarios.orders import ORDERS
 from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import FLOOR, REFERENCE, ArmFactory, RegisteredArm, as_factories
@@ -37,11 +38,12 @@ INGREDIENTS = (
     *(f"{count} new tokens" for count in range(5)),
     *("shrink", "shrink with pages", "regrow", "rewind", "reset", "pause", "late token"),
     *("transfer in", "transfer out", "external", "load", "trim chunk", "trim whole"),
+    *("readmit", "withdraw", *ORDERS),
     *("draft", "draft tokens scheduled", "dummy", "dummy left out", "cache salt"),
     *("new request", "cached request", "block hashes", "priorities", "masked page"),
     *("manager v1", "manager v2", "pages from a list", "pages from a generator"),
     *("1 layer group", "2 layer groups", "3 layer groups", "window", "sink"),
-    *("attention DP", "overlap"),
+    *("attention DP", "overlap", "output kept"),
     *(f"blocks of {size}" for size in (*SMALL_BLOCKS, *LARGE_BLOCKS)),
 )
 

@@ -83,6 +83,7 @@ def render_json(
             "setting": describe_setting(failure.setting),
             "operations": [str(operation) for operation in failure.operations],
             "step": difference.step,
+            "reported": difference.reported,
             "field": difference.field,
             "expected": difference.expected,
             "actual": difference.actual,
@@ -199,19 +200,23 @@ def partial(result: Verification) -> list[str]:
 
 def _failure(result: Verification, failure: Failure) -> list[str]:
     difference = failure.difference
-    width = max(len(result.against), len(difference.arm)) + 1
     words = f"Different: {code(difference.arm)} departs from {code(result.against)}"
     sides = [(result.against, difference.expected), (difference.arm, difference.actual)]
     if difference.arm == result.against:
-        words = f"Failed: {code(result.against)}, which should be right, raised an exception"
+        words = f"Failed: {code(result.against)}, which should be right, {difference.failure}"
         del sides[0]
+    where = f"After report {difference.step}, field {difference.field}"
+    if difference.reported is not None:
+        where = f"{where}, of the output of report {difference.reported}"
+        sides = [("should be", difference.expected), ("is", difference.actual)]
+    width = max(len(side) for side, _ in sides) + 1
     return [
         f"{words} in run {failure.run} of seed {result.seed}.",
         f"Setting: {describe_setting(failure.setting)}",
         f"Shortest operation list ({counted(len(failure.operations), 'operation')}):",
         *(f"  {index}. {op}" for index, op in enumerate(failure.operations, start=1)),
-        f"After report {difference.step}, field {difference.field}:",
-        *(f"  {arm + ':':<{width}} {value}" for arm, value in sides),
+        f"{where}:",
+        *(f"  {side + ':':<{width}} {value}" for side, value in sides),
         *(f"    {line}" for line in difference.trace.splitlines()),
         f"Repeat with {code(repeat_command(result, failure))}.",
     ]

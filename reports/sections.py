@@ -162,13 +162,15 @@ def _verification(file: VerificationFile) -> Section:
     if file.difference is not None:
         found = file.difference
         operations = [f"{number}. {one}" for number, one in enumerate(found["operations"], start=1)]
+        reported = found.get("reported")
+        of_output = "" if reported is None else f", of the output of report {reported}"
         return Section(
             "Same outputs?",
             State.BAD,
             f"{code(found['arm'])} departs from {code(file.against)} in run {found['run']} of seed "
             f"{file.seed}.",
             (
-                f"After report {found['step']}, field {found['field']}: expected "
+                f"After report {found['step']}, field {found['field']}{of_output}: expected "
                 f"{code(found['expected'])}, found {code(found['actual'])}.",
                 Table(("Shortest operation list",), tuple((line,) for line in operations)),
             ),

@@ -39,6 +39,10 @@ _WORDS = (
     "To",
     "Revision",
     "Revision before",
+    "Where",
+    "Operator",
+    "Before",
+    "After",
 )
 _SPEEDUP = "Speedup (95 % interval)"
 _TIMES_FLOOR = "x floor (95 % interval)"

@@ -21,6 +21,11 @@ SMALL_BLOCKS = (1, 2, 3, 4)
 LARGE_BLOCKS = (8, 16, 32, 64)
 MAX_REQUESTS = 5
 
+# How a prompt is withdrawn from a batch, the last two for ever: the second number of ``withdraw``.
+RESET, PAUSED, FINISHED, DROPPED = range(4)
+# For how many reports a consumer keeps an output at most.
+MAX_KEPT = 3
+
 
 @dataclass(frozen=True)
 class Operation:
@@ -121,7 +126,11 @@ def random_run(seed: int, number: int) -> list[Episode]:
         _setting(dice, manager="v1", block=small, groups=1, attention_dp=True),
         _setting(dice, manager="v2", block=small, groups=1, attention_dp=True),
     ]
-    return [Episode(setting, tuple(_operations(dice, setting))) for setting in settings]
+    # In every other one prompts come and go before they are reported; the others grow old in peace.
+    return [
+        Episode(setting, tuple(_operations(dice, setting, restless=flip == bool(index % 2))))
+        for index, setting in enumerate(settings)
+    ]
 
 
 def _setting(
@@ -140,10 +149,10 @@ def _setting(
     )
 
 
-def _operations(dice: Dice, setting: Setting) -> list[Operation]:
-    operations = [_join(dice, setting) for _ in range(3)]
+def _operations(dice: Dice, setting: Setting, *, restless: bool) -> list[Operation]:
+    operations = [_join(dice, setting) for _ in range(MAX_REQUESTS if restless else 3)]
     for _ in range(10 + dice.below(6)):
-        operations += _step(dice, setting)
+        operations += _step(dice, setting, restless)
     return operations
 
 
@@ -170,19 +179,58 @@ def _join(dice: Dice, setting: Setting) -> Operation:
     )
 
 
-def _step(dice: Dice, setting: Setting) -> list[Operation]:
+def _step(dice: Dice, setting: Setting, restless: bool) -> list[Operation]:
     """Return what happens before one report, and the report."""
     operations = []
-    if dice.chance(0.4):
+    if dice.chance(0.3):
         operations.append(_join(dice, setting))
     operations += _some(dice, _BEFORE_SCHEDULING)
+    if operations and operations[-1].name == "reset" and dice.chance(0.3):
+        operations.append(operations[-1])
+    if dice.chance(0.4 if restless else 0.1):
+        # After others left, whose ids are free again.
+        operations.append(_join(dice, setting))
     for request in range(MAX_REQUESTS):
         if dice.chance(0.5):
             operations.append(Operation("generate", (request, dice.below(5))))
         else:
-            size = 1 + dice.below(2 * setting.tokens_per_block + 2)
-            operations.append(Operation("chunk", (request, size)))
-    return [*operations, *_some(dice, _AFTER_SCHEDULING), Operation("report")]
+            operations.append(Operation("chunk", (request, _chunk(dice, setting))))
+    operations += _some(dice, _AFTER_SCHEDULING)
+    operations += _admission(dice, setting, restless)
+    # How many reports long a consumer keeps the output before it overwrites it. Where there is a
+    # list for each of several layer groups, which one episode of a run has, there is more to find.
+    is_kept = len(setting.layer_groups) > 1 or dice.chance(0.3)
+    kept = (1 + dice.below(MAX_KEPT),) if is_kept else ()
+    return [*operations, Operation("report", kept)]
+
+
+def _admission(dice: Dice, setting: Setting, restless: bool) -> list[Operation]:
+    """Return what happens to one scheduled prompt until the report: see ``orders``."""
+    request = dice.below(MAX_REQUESTS)
+    operations = _matched(dice, request, 0.9 if restless else 0.5)
+    if restless and dice.chance(0.55):
+        operations.append(Operation("readmit", (request, _chunk(dice, setting))))
+        operations += _matched(dice, request, 0.25)
+    elif restless and dice.chance(0.9):
+        operations += _matched(dice, request, 1.0)
+    if dice.chance(0.5):
+        operations.append(Operation("trim", (request, dice.below(2))))
+    elif restless and dice.chance(0.15):
+        operations.append(Operation("withdraw", (request, dice.below(4))))
+    return operations
+
+
+def _matched(dice: Dice, request: int, probability: float) -> list[Operation]:
+    """Return what the connector answers for a prompt: nothing, or tokens, loaded aside or not."""
+    if not dice.chance(probability):
+        return []
+    name = "load" if dice.chance(0.2) else "external"
+    return [Operation(name, (request, dice.below(40)))]
+
+
+def _chunk(dice: Dice, setting: Setting) -> int:
+    """Return the size of a chunk in tokens: up to two blocks and a little."""
+    return 1 + dice.below(2 * setting.tokens_per_block + 2)
 
 
 def _some(dice: Dice, kinds: Sequence[tuple[str, float, tuple[int, ...]]]) -> list[Operation]:
@@ -195,16 +243,11 @@ def _some(dice: Dice, kinds: Sequence[tuple[str, float, tuple[int, ...]]]) -> li
 
 # Name, probability per step, and the ends of the ranges of the numbers after the request.
 _BEFORE_SCHEDULING = (
-    ("leave", 0.20, (2,)),
-    ("reset", 0.20, ()),
-    ("pause", 0.06, ()),
+    ("pause", 0.10, ()),
     ("draft", 0.20, (4,)),
-    ("shrink", 0.60, (9, 3)),
+    ("shrink", 0.75, (9, 3)),
     ("rewind", 0.15, (8,)),
+    ("leave", 0.20, (2,)),
+    ("reset", 0.15, ()),
 )
-_AFTER_SCHEDULING = (
-    ("transfer", 0.35, (2,)),
-    ("external", 0.40, (40,)),
-    ("load", 0.30, ()),
-    ("trim", 0.25, (2,)),
-)
+_AFTER_SCHEDULING = (("transfer", 0.35, (2,)),)

@@ -13,7 +13,8 @@ from stubs.kv_cache_v2 import KVCacheManagerV2
 from stubs.providers import DEFAULT_PROVIDER, load_provider
 from stubs.request import KvCacheRetentionConfig, LlmRequest, TokenRangeRetention
 
-from .operations import MAX_REQUESTS, Operation, Setting
+from .operations import FINISHED, MAX_REQUESTS, PAUSED, RESET, Operation, Setting
+from .orders import Orders
 
 
 class Observer(Protocol):
@@ -71,6 +72,7 @@ class World:
         self.batch = ScheduledRequests()
         self.async_requests = AsyncRequests()
         self._observers = observers
+        self._orders = Orders()
         self._live: dict[int, _Live] = {}
         self._used: set[int] = set()
         self._next_token = 1_000
@@ -120,6 +122,7 @@ class World:
         self._live[request_id] = _Live(request)
         self._note("join", "id reused" if request_id in self._used else None)
         self._note("dummy" if dummy else None, "cache salt" if salt else None)
+        self._note(*self._orders.joined(request_id))
         self._used.add(request_id)
         self._allocate(request)
         if 0 < cached < prompt:
@@ -131,13 +134,8 @@ class World:
     def leave(self, number: int, told: int) -> None:
         """Let a request leave; upstream's arms need not be told, and then keep its state."""
         live = self._pick(number, lambda live: not live.scheduled)
-        if live is None:
-            return
-        self.manager.free_resources(live.request)
-        del self._live[live.request.request_id]
-        if told:
-            self._tell_reset(live.request.request_id)
-        self._note("leave", "leave told" if told else "leave untold")
+        if live is not None:
+            self._leave(live, bool(told))
 
     def chunk(self, number: int, size: int) -> None:
         """Schedule a chunk of a prompt."""
@@ -194,16 +192,13 @@ class World:
         """Destroy a request's allocation, tell the arms, and let it start over."""
         live = self._pick(number, lambda live: not live.scheduled)
         if live is not None:
-            self._start_over(live)
-            self._tell_reset(live.request.request_id)
-            self._note("reset")
+            self._reset(live)
 
     def pause(self, number: int) -> None:
         """Destroy a request's allocation without telling the arms, and let it start over."""
         live = self._pick(number, lambda live: not live.scheduled)
         if live is not None:
-            self._start_over(live)
-            self._note("pause")
+            self._pause(live)
 
     def draft(self, number: int, count: int) -> None:
         """Give a request another number of draft tokens."""
@@ -226,22 +221,50 @@ class World:
 
     def external(self, number: int, count: int) -> None:
         """Let the connector offer to load tokens of a scheduled prompt."""
-        live = self._pick(number, _is_scheduled_prompt)
-        if live is not None and not live.request.is_dummy_request:
-            for observer in self._observers:
-                observer.record_new_matched_tokens(live.request, count)
+        live = self._pick(number, _is_prompt)
+        if live is not None:
+            self._record(live, count, loaded=False)
             self._note("external")
 
-    def load(self, number: int) -> None:
-        """Let the connector load a scheduled prompt asynchronously: the report skips it."""
-        live = self._pick(number, _is_scheduled_prompt)
+    def load(self, number: int, count: int | None = None) -> None:
+        """Let the connector load tokens of a scheduled prompt aside: the report skips it.
+
+        Without a count the arms are not told, as before there was such a call.
+        """
+        live = self._pick(number, _is_prompt)
+        if live is None:
+            return
+        self.async_requests.loading[live.request.request_id] = live.request
+        if count is not None:
+            self._record(live, count, loaded=True)
+        self._note("load")
+
+    def readmit(self, number: int, size: int) -> None:
+        """Reset a scheduled prompt, and admit and schedule it again in the same iteration."""
+        live = self._pick(number, _is_prompt)
         if live is not None:
-            self.async_requests.loading[live.request.request_id] = live.request
-            self._note("load")
+            self._reset(live)
+            live.request.context_chunk_size = size
+            self._hold(live.request, size)
+            self._note("readmit")
+
+    def withdraw(self, number: int, how: int) -> None:
+        """Take a prompt out of the batch for good: reset, paused, gone and told, or gone untold."""
+        live = self._pick(number, _is_prompt)
+        if live is None:
+            return
+        live.scheduled = False
+        if how == RESET:
+            self._reset(live)
+        elif how == PAUSED:
+            self._pause(live)
+        else:
+            self._leave(live, told=how == FINISHED)
+        self._note("withdraw")
 
     def trim(self, number: int, whole: int) -> None:
         """Take a prompt out of the scheduled batch, or halve its chunk."""
-        live = self._pick(number, _is_scheduled_prompt)
+        live = self._pick(number, _is_prompt)
         if live is None:
             return
         if whole:
@@ -274,10 +297,41 @@ class World:
             generation_requests=[live.request for live in scheduled if not live.in_context]
         )
         self.batch.reset_context_requests(live.request for live in scheduled if live.in_context)
+        loading = self.async_requests.loading
+        reported = {
+            live.request.request_id
+            for live in scheduled
+            if not (live.in_context and live.request.request_id in loading)
+            and not (self.setting.attention_dp and live.request.is_dummy_request)
+        }
+        self._note(*self._orders.reported(reported, loading))
 
     def _pick(self, number: int, suits: Callable[[_Live], bool]) -> _Live | None:
         suiting = [live for live in self._live.values() if suits(live)]
         return suiting[number % len(suiting)] if suiting else None
+
+    def _record(self, live: _Live, count: int, *, loaded: bool) -> None:
+        for observer in self._observers:
+            observer.record_new_matched_tokens(live.request, count)
+        self._note(*self._orders.recorded(live.request.request_id, loaded=loaded))
+
+    def _reset(self, live: _Live) -> None:
+        self._start_over(live)
+        self._tell_reset(live.request.request_id)
+        self._note("reset", *self._orders.reset(live.request.request_id))
+
+    def _pause(self, live: _Live) -> None:
+        self._start_over(live)
+        self._note("pause", *self._orders.paused(live.request.request_id))
+
+    def _leave(self, live: _Live, told: bool) -> None:
+        request_id = live.request.request_id
+        self.manager.free_resources(live.request)
+        del self._live[request_id]
+        if told:
+            self._tell_reset(request_id)
+        self._note("leave told" if told else "leave untold")
+        self._note(*self._orders.left(request_id, told=told))
 
     def _start_over(self, live: _Live) -> None:
         self.manager.free_resources(live.request)
@@ -312,8 +366,9 @@ def _waits_to_generate(live: _Live) -> bool:
     return not live.in_context and not live.scheduled
 
 
-def _is_scheduled_prompt(live: _Live) -> bool:
-    return live.in_context and live.scheduled
+def _is_prompt(live: _Live) -> bool:
+    """Return whether a prompt is scheduled that is no dummy: those only pad a batch."""
+    return live.in_context and live.scheduled and not live.request.is_dummy_request
 
 
 _RETENTION = KvCacheRetentionConfig(

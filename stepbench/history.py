@@ -2,7 +2,6 @@
 
 import hashlib
 import importlib
-import importlib.util
 import json
 import sys
 from collections.abc import Callable, Sequence
@@ -16,6 +15,7 @@ from harness.results import check_writable, load
 from scenarios.errors import InputError, NoBaselineError
 
 from .cli import USAGE
+from .extras import check_installed
 from .messages import say, unread_is_fine
 from .options import chosen_format, format_options
 
@@ -91,7 +91,7 @@ def add(files: tuple[Path, ...], address: str, as_json: bool) -> int:
       stepbench history add results/speedup.json
       stepbench history add results/*.json --to s3://bucket/stepbench
     """
-    _check_installed("pyarrow", "fsspec")
+    check_installed("history", "pyarrow", "fsspec")
     from harness.history import find_folder, list_names
 
     from .progress import CountingProgress
@@ -160,7 +160,7 @@ def show(address: str, style: str | None, as_json: bool) -> None:
       stepbench history show --from s3://bucket/stepbench --json
     """
     chosen = chosen_format(style, as_json)
-    _check_installed("pyarrow", "fsspec")
+    check_installed("history", "pyarrow", "fsspec")
     from reports.history import COLUMNS, write_runs
 
     table, skipped = _read(address, COLUMNS)
@@ -199,7 +199,7 @@ def trend(
       stepbench history trend --from s3://bucket/stepbench --json
     """
     chosen = chosen_format(style, as_json)
-    _check_installed("pyarrow", "fsspec", "ruptures")
+    check_installed("history", "pyarrow", "fsspec", "ruptures")
     if plot is not None:
         _check_plot(plot)
     from harness.change_points import find_changes
@@ -267,7 +267,7 @@ def export(
         raise click.UsageError("Parquet is not for a terminal: -o FILE")
     if output is not None:
         check_writable(output, force=force)
-    _check_installed("pyarrow", "fsspec")
+    check_installed("history", "pyarrow", "fsspec")
     from reports.history_export import export_columns, figures_table, samples_table, write_export
 
     from .progress import CountingProgress
@@ -323,13 +323,3 @@ def _write_plot(trends: Sequence["Trend"], file: Path) -> None:
 
     drawn = render(plot(trends), LIGHT, file.suffix[1:])
     write_atomically(file, lambda opened: opened.write(drawn), "wb")
-
-
-def _check_installed(*names: str) -> None:
-    """Raise InputError if one of the packages is not installed, which nothing else needs."""
-    missing = [name for name in names if importlib.util.find_spec(name) is None]
-    if missing:
-        raise InputError(
-            f"this needs {' and '.join(missing)}, not installed here: "
-            "pip install -e '.[history]' in the clone adds it"
-        )

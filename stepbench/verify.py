@@ -3,44 +3,41 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
-from typing import TYPE_CHECKING
 
 import click
 
 from harness.arms import (
     ARMS,
     REFERENCE,
-    ArmFromFile,
     RegisteredArm,
     check_arms,
-    load_file,
 )
 from harness.processes import FOREIGN_LIMIT, spread
 from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.wrong_arms import WRONG_ARMS
 from reports.equivalence import (
     render_json,
     render_not_runnable,
     render_self_test,
     render_text,
 )
-from scenarios.errors import InputError, NotRunnableError
+from scenarios.errors import NotRunnableError
 
 from .cli import FOUND
 from .foreign import find_sources, make_factories
 from .messages import unread_is_fine
 from .metadata import described_code
+from .mutants import show_mutants
 from .options import jobs_option, provider_option
 from .progress import CountingProgress
 from .surroundings import Surroundings, find_surroundings
 
-if TYPE_CHECKING:
-    from collections.abc import Sequence
-
+_RUNS = 3000
+# Most mutants are found in the first run, and one that survives so many is worth a look.
+_MUTANT_RUNS = 300
 # A deliberately wrong arm counts as caught if no more than two of these runs miss it.
 _SELF_TEST_RUNS = 300
 _SELF_TEST_LEAST = 298
-_WRONG_ARMS = Path(__file__).resolve().parent.parent / "tests" / "harness" / "wrong_arms.py"
 # With a limit, here of seconds without any result, all is played in other processes. These hash
 # alike: what differs once does so when it is repeated.
 _LIMIT: float | None = FOREIGN_LIMIT
@@ -51,12 +48,20 @@ _LIMIT: float | None = FOREIGN_LIMIT
 @click.option(
     "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
 )
-@click.option("--runs", type=click.IntRange(1, MAX_RUNS), default=3000, show_default=True)
+@click.option(
+    "--runs",
+    type=click.IntRange(1, MAX_RUNS),
+    help=f"[default: {_RUNS}; with --mutants {_MUTANT_RUNS}]",
+)
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
 @jobs_option
 @provider_option
 @click.option("--self-test", is_flag=True, help="Check that wrong arms are caught.")
+@click.option(
+    "--mutants", metavar="ARM", help="Change ARM in every small way, and list what is not found."
+)
+@click.option("--mutant", type=click.IntRange(1), metavar="N", help="Of these, this one alone.")
 @click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
 @click.option("-q", "--quiet", is_flag=True, help="No progress.")
@@ -64,12 +69,14 @@ def command(
     *,
     arms: tuple[str, ...],
     against: str,
-    runs: int,
+    runs: int | None,
     run: int | None,
     seed: int,
     jobs: int,
     provider: str,
     self_test: bool,
+    mutants: str | None,
+    mutant: int | None,
     coverage: bool,
     as_json: bool,
     quiet: bool,
@@ -78,10 +85,14 @@ def command(
 
     Without an ARM, all of them. A run plays what can happen to the requests of an engine: chunks,
     tokens, shrinks, resets, joins and leaves, loads, drafts, trims, with both managers. After each
-    report the whole output is compared, and its lists are overwritten, as a consumer may do. On a
-    difference the shortest operation list that still fails is printed, and the exit code is 1. An
-    arm that uses what nothing stands in for cannot be run here: the exit code is 2, and the line
-    says what it is and where.
+    report the whole output is compared. Then its lists are overwritten, as a consumer may do, or it
+    is kept, as another may do, and must not change while it is. On a difference the shortest
+    operation list that still fails is printed, and the exit code is 1. An arm that uses what
+    nothing stands in for cannot be run here: the exit code is 2, and the line says what it is and
+    where.
+
+    With --mutants the runs themselves are put to the test: each mutant of the arm is played against
+    the arm as it is, and those that no run tells from it are listed (exit code 1).
 
     \b
     Examples:
@@ -91,8 +102,25 @@ def command(
       stepbench verify file:my_arm.py --against git:HEAD:incremental
       stepbench verify trtllm:~/TensorRT-LLM --against trtllm:~/TensorRT-LLM@HEAD~1
       stepbench verify --self-test
+      stepbench verify --mutants batched
     """
-    numbers = range(runs) if run is None else range(run, run + 1)
+    if mutant is not None and mutants is None:
+        raise click.UsageError("--mutant needs --mutants")
+    default = _RUNS if mutants is None else _MUTANT_RUNS
+    numbers = range(runs or default) if run is None else range(run, run + 1)
+    if mutants is not None:
+        if arms or self_test:
+            raise click.UsageError("--mutants takes its own arm alone, and no --self-test")
+        return show_mutants(
+            mutants,
+            numbers,
+            seed,
+            number=mutant,
+            jobs=jobs,
+            provider=provider,
+            as_json=as_json,
+            quiet=quiet,
+        )
     if self_test:
         if arms:
             raise click.UsageError("--self-test takes no arms")
@@ -127,15 +155,11 @@ def command(
 
 
 def _self_test(seed: int, jobs: int, provider: str, *, as_json: bool, quiet: bool) -> int:
-    if not _WRONG_ARMS.is_file():
-        raise InputError(f"--self-test needs a checkout of the project: {_WRONG_ARMS} is missing")
-    names: Sequence[str] = list(load_file(_WRONG_ARMS).WRONG_ARMS)
     runs = range(_SELF_TEST_RUNS)
     caught = {}
-    with CountingProgress(len(names), "wrong arms", quiet=quiet) as progress:
-        for name in names:
-            arms = {name: ArmFromFile(_WRONG_ARMS, name)}
-            contest = Contest(arms, REFERENCE, RegisteredArm(REFERENCE), provider)
+    with CountingProgress(len(WRONG_ARMS), "wrong arms", quiet=quiet) as progress:
+        for name, arm in WRONG_ARMS.items():
+            contest = Contest({name: arm}, REFERENCE, RegisteredArm(REFERENCE), provider)
             caught[name] = sum(spread(count_failing, tasks(contest, runs, seed), jobs))
             progress.add(1)
     if as_json:

@@ -8,7 +8,8 @@ import numpy as np
 import pytest
 
 from connector.data import RequestData, SchedulerOutput
-from harness.equivalence import field_names, first_difference, left_out, overwrite
+from harness.equivalence import first_difference, left_out
+from harness.outputs import field_names, overwrite
 
 EXPECTED = SchedulerOutput(cached_requests=[RequestData(3, [1, 2], [7], 5, 1)])
 

@@ -13,15 +13,12 @@ from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, rule, run_state_machine_as_test
 
 from harness.arms import ARMS, REFERENCE, ArmFactory, RegisteredArm
-from harness.equivalence import (
-    Difference,
-    compare_episode,
-    first_difference,
-    overwrite,
-    try_build,
-)
+from harness.equivalence import Difference, compare_episode, first_difference, try_build
+from harness.kept import Consumer
+from harness.wrong_arms import WRONG_ARMS
 from scenarios.operations import (
     LARGE_BLOCKS,
+    MAX_KEPT,
     MAX_REQUESTS,
     SMALL_BLOCKS,
     Episode,
@@ -31,8 +28,6 @@ from scenarios.operations import (
 )
 from scenarios.world import World
 from stubs.kv_cache_v2 import LayerGroup
-
-from .wrong_arms import WRONG_ARMS
 
 FULL_COPY = RegisteredArm(REFERENCE)
 
@@ -124,6 +119,7 @@ class Ladder(RuleBasedStateMachine):
         self.step = 0
         self.reference = FULL_COPY(self.setting.attention_dp)
         self.others = {name: make(self.setting.attention_dp) for name, make in self.arms.items()}
+        self.consumers = {name: Consumer() for name in ("reference", *self.others)}
         self.world = World(self.setting, [self.reference, *self.others.values()])
         for operation in opening.operations:
             self.apply(operation.name, *operation.numbers)
@@ -179,9 +175,17 @@ class Ladder(RuleBasedStateMachine):
     def external(self, number: int, count: int) -> None:
         self.apply("external", number, count)
 
-    @rule(number=REQUESTS)
-    def load(self, number: int) -> None:
-        self.apply("load", number)
+    @rule(number=REQUESTS, count=st.integers(0, 39))
+    def load(self, number: int, count: int) -> None:
+        self.apply("load", number, count)
+
+    @rule(number=REQUESTS, size=CHUNKS)
+    def readmit(self, number: int, size: int) -> None:
+        self.apply("readmit", number, size)
+
+    @rule(number=REQUESTS, how=st.integers(0, 3))
+    def withdraw(self, number: int, how: int) -> None:
+        self.apply("withdraw", number, how)
 
     @rule(number=REQUESTS, whole=FLAGS)
     def trim(self, number: int, whole: int) -> None:
@@ -190,19 +194,20 @@ class Ladder(RuleBasedStateMachine):
     @rule(
         schedule=st.lists(st.tuples(REQUESTS, CHUNKS, NEW_TOKENS), max_size=MAX_REQUESTS),
         reported=st.sampled_from((True, True, True, False)),
+        kept=st.integers(0, MAX_KEPT),
     )
-    def iterate(self, schedule: list[tuple[int, int, int]], reported: bool) -> None:
+    def iterate(self, schedule: list[tuple[int, int, int]], reported: bool, kept: int) -> None:
         """Schedule several requests and report; one by one this takes too long to come about."""
         for number, size, count in schedule:
             self.apply("chunk", number, size)
             self.apply("generate", number, count)
         if reported:
-            self.report()
+            self.report(kept)
 
-    @rule()
-    def report(self) -> None:
-        """Compare the outputs and overwrite their lists, as ``compare_episode`` does."""
-        self.apply("report")
+    @rule(kept=st.integers(0, MAX_KEPT))
+    def report(self, kept: int) -> None:
+        """Compare the outputs and hand them to consumers, as ``compare_episode`` does."""
+        self.apply("report", kept)
         self.step += 1
         expected = try_build(self.reference, self.world)
         assert not isinstance(expected, BaseException), expected
@@ -212,8 +217,12 @@ class Ladder(RuleBasedStateMachine):
             if found is not None:
                 episode = Episode(self.setting, tuple(self.operations))
                 raise DepartureError(Difference(name, self.step, *found), episode)
-        for output in (expected, *outputs.values()):
-            overwrite(output)
+        for name, output in {"reference": expected, **outputs}.items():
+            change = self.consumers[name].take(output, self.step, kept)
+            if change is not None:
+                words = (change.field, change.before, change.after)
+                found = Difference(name, self.step, *words, reported=change.reported)
+                raise DepartureError(found, Episode(self.setting, tuple(self.operations)))
         self.world.finish_iteration()
 
 

@@ -120,6 +120,7 @@ def test_json_with_a_difference():
         "pages from a generator, attention DP, overlap",
         "operations": ["join(1, 0, 0, 0, 0, 0)", "chunk(0, 1)", "report()"],
         "step": 1,
+        "reported": None,
         "field": "new_requests[0].new_tokens",
         "expected": "[1000]",
         "actual": "[]",

@@ -9,8 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness import duet as duet_module
-from harness import gate_steps, git, sources
+from harness import duet_processes, gate_steps, git, sources
 from harness.budget import load_budget, update, write_budget
 from harness.counting import Work, count_work
 from harness.duet import CellResult, Duet
@@ -263,7 +262,7 @@ def test_cells_that_do_not_fit_on_all_cores_at_once_are_refused(
 ):
     Path("stepbench.toml").write_text(CONFIG.replace("v2-2x64", "v2-64x2048"))
     # What counting their work needs is looked at by itself.
-    monkeypatch.setattr(duet_module, "available_memory", lambda: 1_000_000)
+    monkeypatch.setattr(duet_processes, "available_memory", lambda: 1_000_000)
 
     assert_refused(run_here("gate", "-q"), "would not fit the memory")
     assert steps.config is None

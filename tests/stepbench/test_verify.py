@@ -90,9 +90,3 @@ def test_the_self_test_counts_what_is_caught(
         ]
         == 3
     )
-
-
-def test_the_self_test_needs_a_checkout(run_here: Run, monkeypatch: pytest.MonkeyPatch):
-    monkeypatch.setattr(command, "_WRONG_ARMS", command._WRONG_ARMS / "none.py")
-
-    assert_refused(run_here("verify", "--self-test"), "--self-test needs a checkout")

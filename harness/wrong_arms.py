@@ -4,41 +4,64 @@ Each is an arm of ``connector/`` with a small piece of its source replaced, so t
 itself is all there is to read.
 """
 
+from __future__ import annotations
+
+import functools
 import importlib
-import importlib.util
 import inspect
 import types
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import cast
+
+from .arms import SchedulerOutputManager, rank
+from .loading import CLASS
 
 
 @dataclass(frozen=True)
 class WrongArm:
-    """A mistake.
+    """A mistake, and what makes the arm with it. Can be sent to another process.
 
     Attributes:
         module: the arm that it is made in.
         old: source that stands in that module exactly once.
         new: what stands there instead.
+        more: further pairs of the same.
     """
 
     module: str
     old: str
     new: str
+    more: tuple[tuple[str, str], ...] = ()
 
+    def then(self, old: str, new: str) -> WrongArm:
+        """Return the mistake with one more piece replaced."""
+        return replace(self, more=(*self.more, (old, new)))
+
+    def __call__(self, attention_dp: bool) -> SchedulerOutputManager:
+        """Return an instance that has seen no request."""
+        made = getattr(self.load(), CLASS)
+        manager = made(enable_attention_dp=attention_dp, attention_dp_rank=rank(attention_dp))
+        return cast(SchedulerOutputManager, manager)
+
+    @functools.cache  # noqa: B019 - there are as many as stand below
     def load(self) -> types.ModuleType:
         """Return the module with the mistake, apart from the one without."""
         right = importlib.import_module(self.module)
         source = inspect.getsource(right)
-        if source.count(self.old) != 1:
-            raise ValueError(f"stands {source.count(self.old)} times in {self.module}: {self.old}")
+        for old, new in ((self.old, self.new), *self.more):
+            if source.count(old) != 1:
+                raise ValueError(f"stands {source.count(old)} times in {self.module}: {old}")
+            source = source.replace(old, new)
         wrong = types.ModuleType(f"{self.module}_wrong")
         wrong.__package__ = right.__package__
-        code = compile(source.replace(self.old, self.new), f"<wrong {self.module}>", "exec")
-        exec(code, wrong.__dict__)  # noqa: S102
+        exec(compile(source, f"<wrong {self.module}>", "exec"), wrong.__dict__)  # noqa: S102
         return wrong
 
 
 _INCREMENTAL = "connector.incremental"
+_NEW_OUTPUT = (
+    "        scheduler_output = SchedulerOutput(attention_dp_rank=self.attention_dp_rank)\n"
+)
 
 WRONG_ARMS = {
     "count lowered on a shrink": WrongArm(
@@ -134,12 +157,76 @@ WRONG_ARMS = {
         "        hashes[valid:] = new_hashes\n",
         "        hashes += new_hashes\n",
     ),
+    "hash chain handed out and written on": WrongArm(
+        "connector.page_range", "            hashes.copy(),\n", "            hashes,\n"
+    ),
+    "hash chain written in place": WrongArm(
+        _INCREMENTAL,
+        "            block_hashes = kv_cache_manager.commit_and_get_block_hashes(req)\n",
+        "            block_hashes = self.__dict__.setdefault('hashes', [])\n"
+        "            block_hashes[:] = kv_cache_manager.commit_and_get_block_hashes(req)\n",
+    ),
+    "output used again": WrongArm(
+        _INCREMENTAL,
+        _NEW_OUTPUT,
+        "        scheduler_output = self.__dict__.setdefault(\n"
+        "            'output', SchedulerOutput(attention_dp_rank=self.attention_dp_rank)\n"
+        "        )\n"
+        "        scheduler_output.new_requests.clear()\n"
+        "        scheduler_output.cached_requests.clear()\n",
+    ),
+    "list of new requests used again": WrongArm(
+        _INCREMENTAL,
+        _NEW_OUTPUT,
+        f"{_NEW_OUTPUT}"
+        "        scheduler_output.new_requests = self.__dict__.setdefault('new', [])\n"
+        "        scheduler_output.new_requests.clear()\n",
+    ),
+    "request data used again": WrongArm(
+        _INCREMENTAL,
+        "        return RequestData(\n            req.request_id,\n",
+        "        data = self.__dict__.setdefault('data', RequestData.__new__(RequestData))\n"
+        "        data.__init__(\n            req.request_id,\n",
+    ).then(
+        "            new_block_ids_by_layer_group=new_block_ids_by_layer_group,\n        )\n",
+        "            new_block_ids_by_layer_group=new_block_ids_by_layer_group,\n        )\n"
+        "        return data\n",
+    ),
+    "one list for the hashes of all requests": WrongArm(
+        _INCREMENTAL,
+        "            block_hashes=block_hashes,\n",
+        "            block_hashes=block_hashes or self.__class__.__dict__['no_hashes'],\n",
+    ).then(
+        "    def update_and_build_data(\n",
+        "    no_hashes: list[int] = []\n\n    def update_and_build_data(\n",
+    ),
+    "record kept after reset_request": WrongArm(
+        _INCREMENTAL, "        self.external_loads.pop(request_id, None)\n", ""
+    ),
+    "reset_request put off to the end of the report": WrongArm(
+        _INCREMENTAL,
+        "        self.requests.pop(request_id, None)\n",
+        "        self.__dict__.setdefault('resets', []).append(request_id)\n",
+    ).then(
+        "        self.external_loads = {}\n        return",
+        "        for request_id in self.__dict__.pop('resets', []):\n"
+        "            self.requests.pop(request_id, None)\n"
+        "        self.external_loads = {}\n        return",
+    ),
+    "records added up": WrongArm(
+        _INCREMENTAL,
+        "        self.external_loads[request.request_id] = num_new_matched_tokens\n",
+        "        before = self.external_loads.get(request.request_id, 0)\n"
+        "        self.external_loads[request.request_id] = before + num_new_matched_tokens\n",
+    ),
+    "first record kept": WrongArm(
+        _INCREMENTAL,
+        "        self.external_loads[request.request_id] = num_new_matched_tokens\n",
+        "        self.external_loads.setdefault(request.request_id, num_new_matched_tokens)\n",
+    ),
+    "record for new requests alone": WrongArm(
+        _INCREMENTAL,
+        "            if req.request_id in self.external_loads:\n",
+        "            if is_new and req.request_id in self.external_loads:\n",
+    ),
 }
-
-
-def create(name: str, attention_dp: bool) -> object:
-    """Return a fresh wrong arm."""
-    wrong = WRONG_ARMS[name].load()
-    return wrong.KvCacheConnectorSchedulerOutputManager(
-        enable_attention_dp=attention_dp, attention_dp_rank=3
-    )
