@@ -8,10 +8,9 @@ from dataclasses import dataclass
 
 from connector.data import SchedulerOutput
 
-from .outputs import REQUESTS, comparable, field_names, field_of, overwrite
+from .outputs import ATOMS, REQUESTS, comparable, field_names, field_of, field_values, overwrite
 
-# What cannot be written into, and holds nothing that can.
-_ATOMS = frozenset({int, bool, float, str, bytes, type(None)})
+_PLAIN = ATOMS | {list}
 
 
 @dataclass(frozen=True)
@@ -79,36 +78,61 @@ class _Kept:
         self.output = output
         self.until = until
         self._step = step
-        self._copies = {name: list(map(_copied, field_of(output, name))) for name in REQUESTS}
+        self._copies = {name: list(map(_Copied, field_of(output, name))) for name in REQUESTS}
 
     def change(self) -> Change | None:
         """Return the first field that is not what it was; None if all is."""
         for name, copies in self._copies.items():
             requests = field_of(self.output, name)
-            for index, (data, fields) in enumerate(zip(requests, copies, strict=False)):
-                for field, before in fields:
-                    after = field_of(data, field)
-                    if after != before and (after := comparable(after)) != before:
-                        path = f"{name}[{index}].{field}"
-                        return Change(self._step, path, repr(before), repr(after))
+            for index, (data, copied) in enumerate(zip(requests, copies, strict=False)):
+                found = copied.change(data)
+                if found is not None:
+                    field, before, after = found
+                    path = f"{name}[{index}].{field}"
+                    return Change(self._step, path, repr(before), repr(after))
             if len(requests) != len(copies):
                 words = [f"{len(entries)} entries" for entries in (copies, requests)]
                 return Change(self._step, name, *words)
         return None
 
 
-def _copied(data: object) -> list[tuple[str, object]]:
-    """Return the fields of what is said of a request, with values that nobody else can change."""
-    return [(name, _frozen(field_of(data, name))) for name in field_names(data)]
+class _Copied:
+    """The fields of what is said of a request, with values that nobody else can change.
+
+    Args:
+        data: what is said.
+    """
+
+    def __init__(self, data: object) -> None:
+        values = field_values(data)
+        self._names = field_names(data)
+        self._values = tuple(map(_frozen, values))
+        # Whether comparing all at once says whether any is another: an array says it one by one.
+        self._is_plain = all(type(value) in _PLAIN for value in values)
+
+    def change(self, data: object) -> tuple[str, object, object] | None:
+        """Return the first field that is not what it was, with what it was and is; else None."""
+        now = field_values(data)
+        if self._is_plain and now == self._values:
+            return None
+        for name, before, after in zip(self._names, self._values, now, strict=False):
+            if type(after) in _PLAIN:
+                differs, shown = after != before, after
+            else:
+                shown = comparable(after)
+                differs = shown != before
+            if differs:
+                return name, before, shown
+        return None
 
 
 def _frozen(value: object) -> object:
     """Return a value that compares as a value does, and stays as it is now."""
-    if type(value) in _ATOMS:
+    if type(value) in ATOMS:
         return value
     if isinstance(value, list):
         # What begins with a number holds numbers alone, as most do.
-        is_flat = not value or type(value[0]) in _ATOMS
+        is_flat = not value or type(value[0]) in ATOMS
         return value.copy() if is_flat else list(map(_frozen, value))
     return copy.deepcopy(comparable(value))
 
@@ -123,12 +147,37 @@ def _shared(output: SchedulerOutput, step: int) -> Change | None:
 
     What a request's flat list holds may be what the list of its only group holds, as upstream.
     """
+    if _is_unshared(output):
+        return None
     seen: dict[int, _Place] = {}
     for part, place in _places(output):
         first = seen.setdefault(id(part), place)
         if first is not place and (first[:2] != place[:2] or first[2] == place[2]):
             return Change(step, _path(place), "its own", f"shared with {_path(first)}")
     return None
+
+
+def _is_unshared(output: SchedulerOutput) -> bool:
+    """Return whether nothing stands in two places; soon, and only where it holds plain lists."""
+    parts: list[int] = []
+    for name in REQUESTS:
+        for data in field_of(output, name):
+            own: list[int] = []
+            inner: list[int] = []
+            for value in field_values(data):
+                kind = type(value)
+                if kind is list:
+                    own.append(id(value))
+                    if value and type(value[0]) not in ATOMS:
+                        inner += map(id, value)
+                elif kind not in ATOMS:
+                    return False
+            # The list of the only group may be the flat one.
+            if len(inner) > 1 or (inner and inner[0] not in own):
+                parts += inner
+            parts += own
+            parts.append(id(data))
+    return len(set(parts)) == len(parts)
 
 
 def _places(output: SchedulerOutput) -> Iterator[tuple[object, _Place]]:
@@ -139,9 +188,8 @@ def _places(output: SchedulerOutput) -> Iterator[tuple[object, _Place]]:
         yield requests, (name, None, None, None)
         for index, data in enumerate(requests):
             yield data, (name, index, None, None)
-            for field in field_names(data):
-                value = field_of(data, field)
-                if type(value) not in _ATOMS:
+            for field, value in zip(field_names(data), field_values(data), strict=True):
+                if type(value) not in ATOMS:
                     for part, path in _held(value):
                         yield part, (name, index, field, path)
 
@@ -162,7 +210,7 @@ def _held(value: object) -> Iterator[tuple[object, str]]:
     entries: Iterable[tuple[object, object]] = ()
     if isinstance(value, Mapping):
         entries = value.items()
-    elif isinstance(value, list | tuple) and value and type(value[0]) not in _ATOMS:
+    elif isinstance(value, list | tuple) and value and type(value[0]) not in ATOMS:
         entries = enumerate(value)
     for key, entry in entries:
         for part, path in _held(entry):

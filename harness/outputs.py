@@ -4,11 +4,16 @@ from __future__ import annotations
 
 import dataclasses
 import functools
+import operator
 import sys
-from collections.abc import Hashable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, cast
 
 from connector.data import RequestData
+
+# What cannot be written into, and holds nothing that can.
+ATOMS = frozenset({int, bool, float, str, bytes, type(None)})
 
 # The fields of an output that hold what it says of requests, one entry a request.
 REQUESTS = ("new_requests", "cached_requests")
@@ -18,33 +23,63 @@ _NAMED = ("_fields", "__struct_fields__", "model_fields", "__pydantic_fields__")
 
 def field_names(value: object) -> Sequence[str]:
     """Return the fields of an output, or of what it says of a request, in their order."""
-    if isinstance(value, Mapping):
-        return [name for name in value if isinstance(name, str)]
-    kind: Any = type(value)  # Which is hashable, though mypy does not take it for that.
-    declared, is_closed = _declared(kind)
-    return declared if is_closed else (*declared, *getattr(value, "__dict__", ()))
+    kind: Any = type(value)
+    layout = _layout(kind)
+    if layout.is_mapping:
+        return [name for name in cast("Mapping[object, object]", value) if isinstance(name, str)]
+    return layout.names if layout.read else (*layout.names, *getattr(value, "__dict__", ()))
 
 
-@functools.cache
-def _declared(kind: Hashable) -> tuple[tuple[str, ...], bool]:
-    """Return the fields that a class declares, and whether its instances have no others."""
-    if dataclasses.is_dataclass(kind):
-        return tuple(field.name for field in dataclasses.fields(kind)), True
-    for names in _NAMED:
-        # Of the class: some libraries warn where an instance is asked.
-        if hasattr(kind, names):
-            return tuple(getattr(kind, names)), True
-    if hasattr(kind, "__attrs_attrs__"):
-        return tuple(field.name for field in kind.__attrs_attrs__), True
-    bases: tuple[type, ...] = getattr(kind, "__mro__", ())
-    return tuple(name for base in reversed(bases) for name in _slots(base)), False
+def field_values(value: object) -> tuple[Any, ...]:
+    """Return what the fields hold, in the order of their names."""
+    kind: Any = type(value)
+    read = _layout(kind).read
+    if read is not None:
+        return read(value)
+    return tuple(field_of(value, name) for name in field_names(value))
 
 
 def field_of(value: object, name: str, default: object = None) -> Any:  # noqa: ANN401
     """Return a field; the default where there is none."""
-    if isinstance(value, Mapping):
-        return value.get(name, default)
+    kind: Any = type(value)
+    if _layout(kind).is_mapping:
+        return cast("Mapping[object, object]", value).get(name, default)
     return getattr(value, name, default)
+
+
+@dataclass(frozen=True)
+class _Layout:
+    """What a class says of the fields of its instances.
+
+    Attributes:
+        names: those that it declares.
+        read: returns all of them at once; None where an instance may have others.
+        is_mapping: whether the fields are the keys of a mapping.
+    """
+
+    names: tuple[str, ...] = ()
+    read: Callable[[object], tuple[Any, ...]] | None = None
+    is_mapping: bool = False
+
+
+@functools.cache
+def _layout(kind: Any) -> _Layout:  # noqa: ANN401
+    if issubclass(kind, Mapping):
+        return _Layout(is_mapping=True)
+    names: list[str] | None = None
+    if dataclasses.is_dataclass(kind):
+        names = [field.name for field in dataclasses.fields(kind)]
+    elif hasattr(kind, "__attrs_attrs__"):
+        names = [field.name for field in kind.__attrs_attrs__]
+    else:
+        # Of the class: some libraries warn where an instance is asked.
+        declared = next((name for name in _NAMED if hasattr(kind, name)), None)
+        names = None if declared is None else list(getattr(kind, declared))
+    if names is None:
+        return _Layout(tuple(name for base in reversed(kind.__mro__) for name in _slots(base)))
+    # Of one name it would not return a tuple.
+    read = operator.attrgetter(*names) if len(names) > 1 else None
+    return _Layout(tuple(names), read)
 
 
 def with_field(value: Any, name: str, content: object) -> Any:  # noqa: ANN401
@@ -90,18 +125,23 @@ def comparable(value: object) -> object:
 
 def overwrite(output: object) -> None:
     """Change all lists of an output, as a consumer may do."""
-    for data in requests_of(output):
-        for name in field_names(data):
-            values = field_of(data, name)
-            if isinstance(values, dict):
-                inner = [group for group in values.values() if isinstance(group, list)]
-                values[-99] = [-99]
-            elif isinstance(values, list):
-                is_by_group = values and isinstance(values[0], list)
-                inner = values if is_by_group else [values]
-            else:
-                continue
-            for each in inner:
-                each[:] = [-99] * (len(each) + 1)
     for name in REQUESTS:
-        field_of(output, name).clear()
+        requests = field_of(output, name)
+        for data in requests:
+            for values in field_values(data):
+                kind = type(values)
+                if kind in ATOMS:
+                    continue
+                if isinstance(values, dict):
+                    inner = [group for group in values.values() if isinstance(group, list)]
+                    values[-99] = [-99]
+                elif not isinstance(values, list):
+                    continue
+                elif values and isinstance(values[0], list):
+                    inner = values
+                else:
+                    values[:] = [-99] * (len(values) + 1)
+                    continue
+                for each in inner:
+                    each[:] = [-99] * (len(each) + 1)
+        requests.clear()

@@ -65,7 +65,7 @@ def test_fields_are_named_read_and_replaced(name: str):
 
     changed = with_field(value, "b", 7)
 
-    assert field_names(value) == ["a", "b"]
+    assert list(field_names(value)) == ["a", "b"]
     assert [field_of(changed, field) for field in ("a", "b", "c")] == [1, 7, None]
     assert type(changed) is type(value)
 
