@@ -157,7 +157,7 @@ def _operations(dice: Dice, setting: Setting, *, restless: bool) -> list[Operati
 
 
 def _layer_group(dice: Dice, tokens_per_block: int) -> LayerGroup:
-    if dice.chance(0.2):
+    if dice.chance(0.1):
         return LayerGroup()
     window = 1 + dice.below(tokens_per_block + 2)
     return LayerGroup(window, dice.below(2 * tokens_per_block) if dice.chance(0.5) else 0)
