@@ -129,10 +129,11 @@ class Known:
 
     def stale(self, results: Sequence[Result]) -> list[str]:
         """Return the entries of the record that are of no mutant that survived, in words."""
+        # What one provider's stand-ins do not take, another one's may.
         survived = {
             result.mutant.key
             for result in results
-            if result.fate in (Fate.SURVIVED, Fate.EQUIVALENT)
+            if result.fate in (Fate.SURVIVED, Fate.EQUIVALENT, Fate.INVALID)
         }
         return [
             f"{operator}: {before} -> {after}"

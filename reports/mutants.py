@@ -68,7 +68,7 @@ def render_text(teeth: Teeth) -> str:
         f"{teeth.killed:,} killed" + (f" ({late} by the time limit)" if late else ""),
         f"{counts[Fate.SURVIVED]:,} survived",
         f"{counts[Fate.EQUIVALENT]:,} known to be equivalent",
-        f"{counts[Fate.INVALID]:,} that cannot be imported",
+        f"{counts[Fate.INVALID]:,} that cannot be run",
     ]
     played = f"{counted(len(teeth.results), 'mutant')} of {code(teeth.arm)}"
     if len(teeth.results) < teeth.made:

@@ -28,7 +28,7 @@ TEETH = Teeth("batched", "connector/batched.py", range(300), 0, 5, RESULTS)
 def test_survivors_are_listed_and_the_others_counted():
     assert render_text(TEETH).splitlines() == [
         "5 mutants of `batched`, each in up to 300 random runs of seed 0: 2 killed (1 by the time "
-        "limit), 1 survived, 1 known to be equivalent, 1 that cannot be imported.",
+        "limit), 1 survived, 1 known to be equivalent, 1 that cannot be run.",
         "Score: 2 of 3 that can be killed (66.7%).",
         "",
         "Survivors, which differ from the arm in their source alone so far:",
@@ -46,7 +46,7 @@ def test_what_was_not_played_and_what_is_on_record_in_vain_is_said():
 
     assert render_text(part).splitlines() == [
         "1 of the 9 mutants of `batched`, each in up to 1 random run of seed 7: 1 killed, "
-        "0 survived, 0 known to be equivalent, 0 that cannot be imported.",
+        "0 survived, 0 known to be equivalent, 0 that cannot be run.",
         "Score: 1 of 1 that can be killed (100.0%).",
         "On record as equivalent, and no survivor: DropCopy: a -> b.",
     ]
