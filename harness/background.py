@@ -34,8 +34,8 @@ class Background:
     else is there.
 
     Attributes:
-        is_there: whether somebody else has been seen; then every call is waited for. True until
-            ``look``, so that nothing of the first calls is missed.
+        is_there: whether somebody else has been seen to work; then every call is waited for. True
+            until ``look``, so that nothing of the first calls is missed.
         waited: wall seconds that were spent waiting.
         waited_cpu: CPU seconds of this process meanwhile.
     """
@@ -48,6 +48,8 @@ class Background:
         self._base = _others()
         self._ended = _ended_time()
         self._begin = (0.0, 0.0)
+        # Calls that were waited for, and those of them that left work behind.
+        self._calls = self._busy = 0
         self._named: set[int] = set()
 
     def begin(self) -> None:
@@ -69,13 +71,20 @@ class Background:
         others = self._settle() - others
         self.waited += perf_counter() - began
         self.waited_cpu += process_time() - began_cpu
+        self._calls += 1
+        self._busy += others > _SOMETHING
         beside = own + others - seconds
         return beside if others > _SOMETHING and beside > 0 else 0.0
 
     def look(self) -> None:
-        """Find out, after some calls, whether somebody else is there."""
-        self.is_there = _ended_time() > self._ended or bool(self.alive())
-        self.watch()
+        """Find out, after some calls, whether most of them leave work to somebody else.
+
+        A thread that was started and only waits is none: to wait for it would let caches grow cold.
+        Of child processes nobody else tells when they work, so that they are always waited for.
+        """
+        has_children = _ended_time() > self._ended or bool(_children())
+        self.is_there = has_children or self._busy > self._calls / 2
+        self._base = _others()
 
     def watch(self) -> None:
         """Notice somebody else who begins later: two clocks, cheap enough for every iteration."""

@@ -84,6 +84,30 @@ def test_who_begins_late_is_noticed(pool: ThreadPoolExecutor):
     assert background.is_there
 
 
+def test_a_thread_that_only_waits_is_not_waited_for(pool: ThreadPoolExecutor):
+    background = Background()
+    for number in range(10):
+        background.begin()
+        if number == 0:
+            pool.submit(spin, 0.001).result()
+        background.end(1.0)
+    background.look()
+
+    assert not background.is_there
+    assert set(background.alive().values()) == {"helper_0"}
+
+
+def test_what_most_calls_hand_on_is_waited_for_further(pool: ThreadPoolExecutor):
+    background = Background()
+    for _ in range(3):
+        background.begin()
+        pool.submit(spin, 0.001)
+        background.end(1e-4)
+    background.look()
+
+    assert background.is_there
+
+
 def test_child_processes_are_counted_and_named():
     background = Background()
     background.begin()
