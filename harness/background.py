@@ -16,8 +16,8 @@ from pathlib import Path
 from time import perf_counter, process_time, sleep, thread_time
 
 # CPU seconds beyond which others have done something: the clocks of a process and of its only
-# thread are read one after the other.
-_SOMETHING = 5e-5
+# thread are read one after the other. And within an iteration, in which a heartbeat may fall.
+_SOMETHING, _MUCH = 5e-6, 5e-5
 # How often is looked whether the others are idle, and for how long at most: one that never rests
 # would be waited for for ever.
 _SECONDS_BETWEEN = 2e-4
@@ -36,12 +36,14 @@ class Background:
     Attributes:
         is_there: whether somebody else has been seen to work; then every call is waited for. True
             until ``look``, so that nothing of the first calls is missed.
+        is_restless: whether somebody went on for so long after a call that nobody waits any more.
+            What such a one does cannot be told from a call's.
         waited: wall seconds that were spent waiting.
         waited_cpu: CPU seconds of this process meanwhile.
     """
 
     def __init__(self) -> None:
-        self.is_there = True
+        self.is_there, self.is_restless = True, False
         self.waited = self.waited_cpu = 0.0
         self._threads = set(threading.enumerate())
         self._tasks = _tasks()
@@ -55,7 +57,9 @@ class Background:
     def begin(self) -> None:
         """Note what was spent before a call."""
         if self.is_there:
-            self._begin = (thread_time(), _others() + _children_time(_children()))
+            others = _others() + _children_time(_children())
+            # Last, so that what was read before is not the call's.
+            self._begin = (thread_time(), others)
 
     def end(self, seconds: float) -> float:
         """Wait for what a call has left to others; return its CPU time in seconds.
@@ -76,19 +80,25 @@ class Background:
         beside = own + others - seconds
         return beside if others > _SOMETHING and beside > 0 else 0.0
 
+    def restart(self) -> None:
+        """Wait for every call again, of another arm whose first calls come."""
+        self.is_there, self._calls, self._busy = not self.is_restless, 0, 0
+
     def look(self) -> None:
-        """Find out, after some calls, whether most of them leave work to somebody else.
+        """Find out, after some calls, whether half of them leave work to somebody else.
 
         A thread that was started and only waits is none: to wait for it would let caches grow cold.
         Of child processes nobody else tells when they work, so that they are always waited for.
         """
         has_children = _ended_time() > self._ended or bool(_children())
-        self.is_there = has_children or self._busy > self._calls / 2
+        is_busy = self._calls > 0 and self._busy >= self._calls / 2
+        self.is_there = (has_children or is_busy) and not self.is_restless
         self._base = _others()
 
     def watch(self) -> None:
         """Notice somebody else who begins later: two clocks, cheap enough for every iteration."""
-        if _others() - self._base > _SOMETHING:
+        before, self._base = self._base, _others()
+        if self._base - before > _MUCH and not self.is_restless:
             self.is_there = True
 
     def alive(self) -> dict[int, str]:
@@ -123,8 +133,10 @@ class Background:
             is_idle = not any(map(_is_running, (*(_SELF / task for task in others), *children)))
             if not others and not children:
                 return spent
-            looks = looks + 1 if is_idle and spent - before < _SOMETHING else 0
-            if looks == _LOOKS or perf_counter() > end:
+            looks = looks + 1 if is_idle and spent - before < _MUCH else 0
+            if perf_counter() > end:
+                self.is_restless, self.is_there = True, False
+            if looks == _LOOKS or self.is_restless:
                 return spent
             sleep(_SECONDS_BETWEEN)
 

@@ -198,6 +198,7 @@ def _process(record: Mapping[str, Any]) -> Process:
         number(record["cpu_share"]),
         (a, b),
         None if record["means"] is None else _means(record["means"]),
+        bool(record["is_restless"]),
     )
 
 

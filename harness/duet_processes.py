@@ -8,7 +8,7 @@ import math
 import statistics
 import sys
 from collections.abc import Sequence
-from dataclasses import asdict
+from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
 from scenarios.errors import WorkerError
@@ -111,6 +111,7 @@ def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
     try:
         found = json.loads(text)
         process = summarise(found["seconds"], found["cpu_share"], found["background"])
+        process = replace(process, is_restless=found["is_restless"] is True)
         _check_orders(found["imports"], found["orders"])
         _check_alive(found["alive"])
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:

@@ -39,7 +39,8 @@ def main() -> None:
     imports = mirrored_order(len(job["sources"]) // 2, rng)
     sources = [ArmSource(**source) for source in job["sources"]]
     refuse_uncaught({source.spec: source.filename for source in sources})
-    arms = _create_arms(sources, imports)
+    alive: list[set[str]] = [set() for _ in sources]
+    arms = _create_arms(sources, imports, background, alive)
     iterations = job["warmups"] + job["most"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     if not job["gc"]:
@@ -47,7 +48,7 @@ def main() -> None:
         gc.freeze()
         gc.disable()
 
-    found = _measure(job, arms, workload, background, rng)
+    found = _measure(job, arms, workload, background, alive, rng)
     json.dump({**found, "imports": imports}, result)
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
@@ -59,20 +60,21 @@ def _measure(
     arms: list[SchedulerOutputManager],
     workload: Workload,
     background: Background,
+    alive: list[set[str]],
     rng: random.Random,
 ) -> dict[str, Any]:
     """Return what is told of this process but for the order of imports.
 
     ``seconds`` of each copy and iteration; ``background``, CPU seconds that others spent for each
     of these calls, None where that is nothing; ``alive``, the threads and child processes that
-    calls of each copy left behind; ``orders`` of the copies; ``cpu_share``.
+    each copy left behind; ``is_restless``, whether one of them never rests; ``orders`` of the
+    copies; ``cpu_share``.
     """
     iterations = job["warmups"] + job["most"]
     builds = [arm.build_scheduler_output for arm in arms]
     turns: list[list[int]] = []
     seconds: list[list[float]] = [[] for _ in builds]
     beside: list[list[float]] = [[] for _ in builds]
-    alive: list[set[str]] = [set() for _ in builds]
     orders: list[list[int]] = []
     clock = time.perf_counter
     began, began_cpu = clock(), time.process_time()
@@ -98,7 +100,7 @@ def _measure(
             if iteration >= job["warmups"]:
                 seconds[index].append(end - start)
                 beside[index].append(left)
-            else:
+            if background.is_there:
                 alive[index] |= background.newcomers()
         if iteration >= job["warmups"]:
             background.watch()
@@ -108,6 +110,7 @@ def _measure(
         "seconds": seconds,
         "background": beside if any(map(any, beside)) else None,
         "alive": [sorted(names) for names in alive],
+        "is_restless": background.is_restless,
         "cpu_share": (cpu - background.waited_cpu) / wall,
         "orders": orders,
     }
@@ -140,12 +143,21 @@ def balanced_orders(count: int, rng: random.Random) -> list[list[int]]:
     return orders
 
 
-def _create_arms(sources: list[ArmSource], order: list[int]) -> list[SchedulerOutputManager]:
-    """Return an instance of each source, loaded as modules of their own in this order."""
+def _create_arms(
+    sources: list[ArmSource],
+    order: list[int],
+    background: Background,
+    alive: list[set[str]],
+) -> list[SchedulerOutputManager]:
+    """Return an instance of each source, loaded as modules of their own in this order.
+
+    What each starts is noted in ``alive``.
+    """
     arms = {}
     for index in order:
         module = load_apart(sources[index], f"_stepbench_duet_{index}")
         arms[index] = create(module, sources[index], attention_dp=False)
+        alive[index] |= background.newcomers()
     return [arms[index] for index in range(len(sources))]
 
 

@@ -331,7 +331,8 @@ def _broken_by_either(
 def _timed(name: str, result: CellResult) -> Step:
     verdict = result.verdict
     # What each process says and not their samples, which are ten times as much.
-    cell = {**cell_document(result), "samples": None, "imports": None, "orders": None}
+    left_out = dict.fromkeys(("samples", "background", "imports", "orders"))
+    cell = {**cell_document(result), **left_out}
     if result.failure is not None:
         return Step(name, Outcome.FOUND, result.failure, cell=cell)
     words = verdict.kind.value

@@ -36,7 +36,7 @@ class Reading:
 
     Attributes:
         effect: log ratio of the second arm to the first.
-        controls: the same of second copies to first ones: of either arm, or of both together.
+        controls: the same of the second copy of either arm to its first.
     """
 
     effect: float
@@ -113,9 +113,11 @@ def _agreed_reading(cost: Steps) -> Reading:
     )
     own = np.array([of_a, of_b, of_a_again, of_b_again])
     a, b, a_again, b_again = cost / np.exp(own)[:, None]
+    together = agreed((a, b), (a_again, b_again))
     return Reading(
         (of_b + of_b_again - of_a - of_a_again) / 2 + agreed((a, a_again), (b, b_again)),
-        ((of_a_again - of_a + of_b_again - of_b) / 2 + agreed((a, b), (a_again, b_again)),),
+        # Of either arm: what the copies of one are off by can cancel what those of the other are.
+        (of_a_again - of_a + together, of_b_again - of_b + together),
     )
 
 

@@ -12,7 +12,7 @@ from enum import StrEnum
 from multiprocessing.connection import wait
 from pathlib import Path
 
-from scenarios.errors import InputError, WorkerError
+from scenarios.errors import InputError, LostWorkerError, WorkerError
 from stubs.providers import DEFAULT_PROVIDER
 
 from .loading import ArmOfSource
@@ -86,7 +86,7 @@ def play(
         plan: how they are played.
         mutants: the mutants.
         jobs: processes to use.
-        limit: seconds that one run may take.
+        limit: seconds that ten runs may take.
     """
     again = []
     for result in _played(plan, mutants, jobs, limit):
@@ -183,6 +183,8 @@ class _Worker:
             raise AssertionError("it says nothing before it is given something")
         try:
             result: Result | None = self._helper.answer("the process of mutants")()
+        except LostWorkerError:
+            return Result(mutant, Fate.TIMED_OUT, "its process was killed from outside")
         except WorkerError:
             return Result(mutant, Fate.KILLED, "it ended its process")
         self._is_started = True
@@ -213,7 +215,7 @@ def _played(plan: Play, mutants: Sequence[Mutant], jobs: int, limit: float) -> I
             for worker in list(workers):
                 result = worker.hear() if worker.channel in heard else None
                 if result is None and worker.is_late(limit) and worker.mutant is not None:
-                    words = f"a run took more than {limit:g} s"
+                    words = f"{_RUNS_AT_ONCE} runs took more than {limit:g} s"
                     result = Result(worker.mutant, Fate.TIMED_OUT, words)
                 if result is None:
                     continue

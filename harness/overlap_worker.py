@@ -63,9 +63,11 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     rng = random.Random(f"order {job['seed']}")
     sources = [ArmSource(**source) for source in job["sources"]]
     imports = rng.sample(range(len(sources)), len(sources))
-    modules = {
-        index: load_apart(sources[index], f"_stepbench_overlap_{index}") for index in imports
-    }
+    background = Background()
+    modules, alive = {}, {}
+    for index in imports:
+        modules[index] = load_apart(sources[index], f"_stepbench_overlap_{index}")
+        alive[index] = background.newcomers()
     device, about = create_device(job["device"], forward, scenario)
     sweep = Sweep(job["swept"]) if job["swept"] else None
     turns = [(index, overlap) for index in range(len(sources)) for overlap in (False, True)]
@@ -73,15 +75,16 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     segments = []
     began, began_cpu = time.perf_counter(), time.process_time()
     for index, overlap in turns:
-        background = Background()
+        background.restart()
         arm = modules[index], sources[index]
         iterations = _run_segment(
             job, scenario, device, forward, sweep, arm, background, overlap=overlap
         )
-        alive = sorted(set(background.alive().values()))
+        alive[index] |= background.newcomers()
         values = {name: [getattr(each, name) for each in iterations] for name in FIELDS}
-        segments.append({"arm": index, "overlap": overlap, "alive": alive, **values})
-    wall, cpu = time.perf_counter() - began, time.process_time() - began_cpu
+        segments.append({"arm": index, "overlap": overlap, "alive": sorted(alive[index]), **values})
+    wall = time.perf_counter() - began - background.waited
+    cpu = time.process_time() - began_cpu - background.waited_cpu
     return {"segments": segments, "cpu_share": cpu / wall, "device": about()}
 
 

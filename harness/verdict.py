@@ -38,6 +38,7 @@ class Process:
         cpu_share: CPU time over wall time while it measured, at most about 1.
         seconds: median time of an iteration of either arm, in seconds.
         means: what it says of all steps together; None where that was not kept.
+        is_restless: whether somebody whom the arms started never rests.
     """
 
     effect: float
@@ -45,6 +46,7 @@ class Process:
     cpu_share: float
     seconds: tuple[float, float]
     means: Means | None = None
+    is_restless: bool = False
 
     @property
     def control(self) -> float:
@@ -75,24 +77,23 @@ class Rule:
         """How sure each of two runs has to be of a difference of the typical step.
 
         Of arms that differ by just the threshold, in all comparisons together, one may be called
-        different with a chance of 2.5 %. The typical step has half of it, and the means share the
-        other half.
+        different with a chance of 2.5 %.
         """
-        return self._confidence(2)
+        return self._confidence(1 / 2)
 
     @property
     def confidence_of_means(self) -> float:
         """How sure each of two runs has to be of a difference of either mean."""
-        return self._confidence(4)
+        return self._confidence(1 / 4)
 
-    def _confidence(self, figures: int) -> float:
-        """Return the confidence if as many figures are judged in each comparison.
+    def _confidence(self, share: float) -> float:
+        """Return how sure a run has to be of a figure that has this share of its chance to err.
 
-        The two runs of a cell share no process, and it takes both to err: if each does so with a
-        chance of p, over all its looks, that is figures * comparisons * p^2.
+        The two runs of a cell share no process, and it takes both to err, by whichever figure: if
+        each does so with a chance of p, over all its looks, that is comparisons * p^2.
         """
-        p = math.sqrt((1 - CONFIDENCE) / 2 / (figures * self.comparisons))
-        return 1 - 2 * p / _LOOKS
+        p = math.sqrt((1 - CONFIDENCE) / 2 / self.comparisons)
+        return 1 - 2 * share * p / _LOOKS
 
 
 @dataclass(frozen=True)
@@ -182,10 +183,15 @@ def _together(
         return Kind.SLOWER, ""
     words = _parted(typical, agreed if parts else every)
     if Kind.FASTER in means:
-        return (Kind.INCONCLUSIVE, words) if typical.kind is Kind.SLOWER else (Kind.FASTER, "")
+        denied = typical.kind is Kind.SLOWER or every.effect.value > threshold
+        return (Kind.INCONCLUSIVE, words) if denied else (Kind.FASTER, "")
     if typical.kind in (Kind.SLOWER, Kind.FASTER):
         sign = 1 if typical.kind is Kind.SLOWER else -1
-        denied = agreed.kind is Kind.NO_DIFFERENCE or sign * agreed.effect.value < 0
+        denied = (
+            agreed.kind is Kind.NO_DIFFERENCE
+            or sign * agreed.effect.value < 0
+            or sign * every.effect.value < -threshold
+        )
         return (Kind.INCONCLUSIVE, words) if denied else (typical.kind, "")
     if typical.kind is not Kind.NO_DIFFERENCE:
         return Kind.INCONCLUSIVE, typical.reason
@@ -240,4 +246,9 @@ def _busy(processes: Sequence[Process]) -> str:
     share = statistics.median(process.cpu_share for process in processes)
     if share < LEAST_CPU_SHARE:
         return f"busy core: the measuring processes got {share:.0%} of it"
+    if any(process.is_restless for process in processes):
+        return (
+            "a thread or child process that the arms started never rests: what it does cannot be "
+            "told from what the calls do"
+        )
     return ""

@@ -1,14 +1,15 @@
 """``python -m stepbench``, and what the installed script calls: no traceback, whatever happens."""
 
-import signal
+# The part of ``signal`` in C, since a file of that name may lie in the way.
+import _signal  # type: ignore[import-not-found]
 import sys
 
 
 def main() -> None:
     """Run the command line and exit with its code: 2 where it cannot even be imported."""
     # Until that heeds signals, Ctrl-C ends this process as it does others: without a traceback.
-    if signal.getsignal(signal.SIGINT) is signal.default_int_handler:
-        signal.signal(signal.SIGINT, signal.SIG_DFL)
+    if _signal.getsignal(_signal.SIGINT) is _signal.default_int_handler:
+        _signal.signal(_signal.SIGINT, _signal.SIG_DFL)
     if sys.version_info < (3, 11):  # noqa: UP036 - a checkout can be run by any Python.
         sys.exit(_refused("stepbench needs Python 3.11 or newer"))
     try:

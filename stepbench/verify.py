@@ -136,9 +136,7 @@ def command(
         arms_by_name = {name: factories[name] for name in names}
         contest = Contest(arms_by_name, against, factories[against], provider)
         with CountingProgress(len(numbers), "runs", quiet=quiet) as progress:
-            # What comes from elsewhere may end its process, or never come back.
-            limit = FOREIGN_LIMIT if sources else _LIMIT
-            result = verify(contest, numbers, seed, jobs=jobs, limit=limit, progress=progress.add)
+            result = verify(contest, numbers, seed, jobs=jobs, limit=_LIMIT, progress=progress.add)
     except NotRunnableError as error:
         if as_json:
             about = described_code(provider, Surroundings())

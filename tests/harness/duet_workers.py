@@ -56,6 +56,7 @@ class Workers:
             {
                 "seconds": samples,
                 "background": None,
+                "is_restless": False,
                 "alive": [[]] * 4,
                 "cpu_share": share,
                 "imports": order,

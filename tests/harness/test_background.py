@@ -139,6 +139,12 @@ def test_one_that_never_rests_is_not_waited_for_for_ever():
     try:
         assert background.end(1e-4) > 0.01
         assert set(background.alive().values()) == {"restless"}
+        # Nobody waits for it any more.
+        assert background.is_restless
+        background.restart()
+        background.look()
+        background.watch()
+        assert not background.is_there
     finally:
         stop.set()
         thread.join()

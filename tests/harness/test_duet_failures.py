@@ -63,6 +63,7 @@ def test_a_worker_that_fails_late_takes_the_verdict_with_it(monkeypatch: pytest.
 REST = {
     "background": None,
     "alive": [[]] * 4,
+    "is_restless": False,
     "imports": [0, 1, 2, 3],
     "orders": [[0, 1, 2, 3]],
 }

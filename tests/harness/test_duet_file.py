@@ -136,6 +136,7 @@ def test_everything_is_kept(tmp_path: Path):
                             "tail": [3e-3, 9e-3],
                             "background": [0, 1e-3],
                         },
+                        "is_restless": False,
                     }
                 ],
                 "second_run": [
@@ -145,6 +146,7 @@ def test_everything_is_kept(tmp_path: Path):
                         "cpu_share": 0.98,
                         "seconds": [4e-3, 5e-3],
                         "means": None,
+                        "is_restless": False,
                     }
                 ],
                 "samples": FINISHED.samples,

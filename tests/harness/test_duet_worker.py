@@ -78,7 +78,7 @@ EQUAL = [subject("equal")] * 4
 LOOKS = [subject("looks")] * 4
 
 
-KEYS = {"seconds", "background", "alive", "cpu_share", "imports", "orders"}
+KEYS = {"seconds", "background", "alive", "is_restless", "cpu_share", "imports", "orders"}
 
 
 def test_samples_of_all_arms_and_the_share_of_the_core():

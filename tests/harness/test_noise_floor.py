@@ -88,16 +88,16 @@ def test_detectable_is_the_verdict_s_for_what_was_seen(amount: float, count: int
 
 def test_detectable_by_hand():
     noise = Noise(5, effect=0.002, control=0.0, seconds=0.5, verdict=NOT_MEASURED)
-    # Fifteen processes are left, with 14 degrees of freedom. Student's quantile for 97.76 % is
-    # 2.568, that for 95 % 2.145: 0.5 % + (2.568 + 2.326) 0.2 % / 5.
-    expected = math.exp(math.log(1.005) + 4.894 * 0.002 / 5) - 1
+    # Fifteen processes are left, with 14 degrees of freedom. Student's quantile for 98.42 % is
+    # 2.745, that for 95 % 2.145: 0.5 % + (2.745 + 2.326) 0.2 % / 5.
+    expected = math.exp(math.log(1.005) + 5.071 * 0.002 / 5) - 1
     assert detectable(noise, 25) == pytest.approx(expected, abs=1e-6)
     # Beyond the threshold it is the control that is not to be mistaken for a difference.
     shaky = Noise(5, effect=0.002, control=0.05, seconds=0.5, verdict=NOT_MEASURED)
-    expected = math.exp(2.145 * 0.05 / 5 + 4.894 * 0.002 / 5) - 1
+    expected = math.exp(2.145 * 0.05 / 5 + 5.071 * 0.002 / 5) - 1
     assert detectable(shaky, 25) == pytest.approx(expected, abs=2e-5)
     assert detectable(shaky, 25, threshold=0.1) == pytest.approx(
-        1.1 * math.exp(0.0019577) - 1, abs=2e-6
+        1.1 * math.exp(0.0020283) - 1, abs=2e-6
     )
 
 

@@ -1,7 +1,10 @@
 """The verdict on typical step and means together; the processes are hand-made."""
 
+import math
+
 import pytest
 
+from harness.duet_processes import summarise
 from harness.figure import Kind
 from harness.means import Means, Reading
 from harness.verdict import Process, Rule, Verdict, judge
@@ -30,7 +33,7 @@ def verdict(
             share,
             (1e-3, 1e-3),
             Means(
-                Reading(agreed + of_both, (0.0,)),
+                Reading(agreed + of_both, (0.0, 0.0)),
                 Reading(every + of_all, (0.0, 0.0)),
                 (1e-3, 1e-3),
                 (1e-3, 1e-3),
@@ -109,7 +112,7 @@ def test_a_control_of_the_mean_that_is_off_takes_only_the_mean():
             1.0,
             (1e-3, 1e-3),
             Means(
-                Reading(0.5, (0.02,)),
+                Reading(0.5, (0.02, 0.0)),
                 Reading(0.5, (0.02, 0.0)),
                 (1e-3,) * 2,
                 (1e-3,) * 2,
@@ -133,6 +136,39 @@ def test_the_ratio_of_the_mean_comes_with_its_interval():
 def test_each_figure_has_to_be_surer_than_if_it_were_judged_alone():
     rule = Rule(comparisons=3)
 
-    assert rule.confidence == Rule(comparisons=1)._confidence(6)
-    assert rule.confidence_of_means == Rule(comparisons=1)._confidence(12)
-    assert Rule().confidence < Rule().confidence_of_means < 1
+    # What a run may err by, whichever figure does: half of it by the typical step, a quarter each
+    # by the means; ten looks, and both sides.
+    chance = math.sqrt(0.025 / 3)
+    assert rule.confidence == pytest.approx(1 - 2 * chance / 2 / 10)
+    assert rule.confidence_of_means == pytest.approx(1 - 2 * chance / 4 / 10)
+
+
+def test_a_typical_step_that_is_faster_is_not_enough_where_every_sample_says_otherwise():
+    found = verdict(FAST, FAST, 0.02, of_every=WIDE)
+
+    assert (found.kind, bool(found.reason)) == (Kind.INCONCLUSIVE, True)
+
+
+def test_copies_that_are_off_the_other_way_round_do_not_cancel():
+    """The means must not say what the typical step may not."""
+    times = [1e-3, 1.02e-3, 1.01e-3, 1.01e-3]
+    processes = [
+        summarise([[time * (1 + own)] * 8 for time in times], 1.0)
+        for own in (0.0, 1e-4, 2e-4, 3e-4)
+    ]
+
+    found = judge(processes, Rule())
+
+    assert found.kind == Kind.INCONCLUSIVE
+    assert found.reason.startswith("the control: two copies of the same code differ by 1.0")
+
+
+def test_somebody_who_never_rests_leaves_nothing_to_say():
+    processes = [
+        Process(SLOW + own, (0.0, 0.0), 1.0, (1e-3, 1e-3), is_restless=True) for own in SPREAD
+    ]
+
+    found = judge(processes, Rule())
+
+    assert found.kind == Kind.INCONCLUSIVE
+    assert "never rests" in found.reason

@@ -55,12 +55,12 @@ def test_where_nothing_is_fine_no_empty_list_is_printed():
 def test_the_smallest_slowdown_of_a_quiet_machine():
     # 20 processes of half a second fit into 10 s, 120 into a minute; half are for the first run.
     # Of the ten and the sixty 6 and 36 are left, for which Student's quantiles are 2.957 and 2.239:
-    # 0.5 % + (3.263 + 2.326) 0.1 % / 3.162 = 0.68 %, 0.5 % + (2.388 + 2.326) 0.1 % / 7.746 = 0.56 %
+    # 0.5 % + (3.584 + 2.326) 0.1 % / 3.162 = 0.69 %, 0.5 % + (2.537 + 2.326) 0.1 % / 7.746 = 0.56 %
     text = written(QUIET, "markdown")
     assert (
         "`incremental` against itself in cell v2-64x2048: 18 processes, 0.50 s each, whose ratios "
         "vary by 0.10% (a standard deviation on which the outermost fifths weigh little).\n\n"
-        "The smallest slowdown that `stepbench compare` can be relied on to find here: about 0.68% "
+        "The smallest slowdown that `stepbench compare` can be relied on to find here: about 0.69% "
         "in 10 s and 0.56% in 60 s a cell, with a threshold of 0.50% and if the noise stays as it "
         "was.\n"
     ) in text

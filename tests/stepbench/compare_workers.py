@@ -56,7 +56,13 @@ class Workers:
         second = 2e-3 * math.exp(self.effects.get(cell, 0.0))
         samples = [[2e-3] * 2, [second] * 2] * 2
         share = self.shares_of_cores.get(self.jobs[-1]["cpu"], self.shares.get(cell, 1.0))
-        found = {"seconds": samples, "cpu_share": share, "background": None, "alive": [[]] * 4}
+        found = {
+            "seconds": samples,
+            "cpu_share": share,
+            "background": None,
+            "is_restless": False,
+            "alive": [[]] * 4,
+        }
         return json.dumps({**found, "imports": [0, 1, 2, 3], "orders": [[0, 1, 2, 3]] * 2})
 
     def cells(self) -> list[str]:

@@ -9,7 +9,7 @@ import pytest
 from .conftest import ONE, SCRIPT
 
 PACKAGES = ("connector", "harness", "reports", "scenarios", "stubs")
-FILES = ("click", "json", "numpy", "pickle", "random", "socket")
+FILES = ("click", "json", "numpy", "pickle", "random", "signal", "socket")
 NOTE = "stepbench: looked up last, since it would hide modules that are needed: "
 
 
