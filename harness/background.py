@@ -18,10 +18,10 @@ from time import perf_counter, process_time, sleep, thread_time
 # CPU seconds beyond which others have done something: the clocks of a process and of its only
 # thread are read one after the other. And within an iteration, in which a heartbeat may fall.
 _SOMETHING, _MUCH = 5e-6, 5e-5
-# How often is looked whether the others are idle, and for how long at most: one that never rests
-# would be waited for for ever.
+# How often is looked whether the others are idle, and for how long at most, which a new process may
+# take to start: who works for longer never rests, and is not waited for again.
 _SECONDS_BETWEEN = 2e-4
-_LONGEST = 0.25
+_LONGEST = 1.0
 # Looks in a row at which they have to be found idle.
 _LOOKS = 3
 _SELF = Path("/proc/self/task")
@@ -198,3 +198,12 @@ def _name(process: Path) -> str:
         return (process / "comm").read_text().strip()
     except OSError:
         return ""
+
+
+def seconds_without_core() -> float | None:
+    """Return how long this process could have run and had no core; None where that is not known."""
+    try:
+        # Nanoseconds on a core and in its queue (Linux, Documentation/scheduler/sched-stats.rst).
+        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
+    except (OSError, ValueError, IndexError):
+        return None

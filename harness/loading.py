@@ -21,7 +21,7 @@ from stubs.page_mapping import with_mapping
 from .arms import ArmFactory, ArmFromFile, RegisteredArm, SchedulerOutputManager, rank
 from .handed_over import reads_mapping
 from .linking import link
-from .missing import not_runnable
+from .missing import not_runnable, noting_import
 from .outputs import field_names, with_field
 from .own_os import Reads, add_os, bind_os
 from .python_source import lines_of, needed_at_import
@@ -69,7 +69,7 @@ def load_apart(source: ArmSource, alias: str, reads: Reads | None = None) -> Mod
             add_os(f"{alias}_os", source.variables, reads)
         code = compile(tree, source.filename, "exec", dont_inherit=True)
         # What it prints must not mix with the result of a command.
-        with contextlib.redirect_stdout(sys.stderr):
+        with contextlib.redirect_stdout(sys.stderr), noting_import(source.filename):
             exec(code, module.__dict__)  # noqa: S102
     except (Exception, SystemExit) as error:  # Foreign code can raise anything.
         del sys.modules[alias]

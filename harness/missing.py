@@ -105,6 +105,18 @@ def refuse_uncaught(arms: Mapping[str, str | None]) -> None:
     sys.excepthook = say
 
 
+# What a file met when it was imported, and went on without: it is imported once, and by itself.
+_met_at_import: dict[str, list[NotProvidedError]] = {}
+
+
+@contextlib.contextmanager
+def noting_import(file: str) -> Iterator[None]:
+    """Note what the module of a file meets within that is not here, also what it catches."""
+    with noting_uses() as errors:
+        yield
+    _met_at_import[file] = errors
+
+
 class Watch:
     """What arms met that is not here and did not tell: what they caught, or a thread died of.
 
@@ -125,7 +137,7 @@ class Watch:
             file: its file.
             error: what it raised, if that is an exception.
         """
-        deaths = [death for death in self._deaths if _is_of(death, file)]
+        deaths = [death for death in self._deaths if _is_of(death, file) or _is_named(death, file)]
         for one in (error, *deaths):
             if isinstance(one, BaseException):
                 refused = not_runnable(one, {arm: file})
@@ -134,11 +146,11 @@ class Watch:
 
     def check_difference(self, arm: str, file: str | None) -> None:
         """Raise NotRunnableError if an arm that differs went another way for such a thing."""
-        for error in self._errors:
-            if _is_of(error, file):
-                refused = not_runnable(error, {arm: file})
-                if refused is not None:
-                    raise refused
+        met = [error for error in self._errors if _is_of(error, file)]
+        for error in [*met, *_met_at_import.get(file or "", ())]:
+            refused = not_runnable(error, {arm: file})
+            if refused is not None:
+                raise refused
 
     def wait(self) -> None:
         """Let threads that were started since then come to their end, if they soon do."""
@@ -205,11 +217,28 @@ def _uses(error: BaseException) -> tuple[str, str]:
     if isinstance(error, ModuleNotFoundError) and error.name:
         name = error.name.removeprefix(f"{SURFACE}.")
         return (name, _library(name)) if not _is_here(name) else ("", "")
+    if isinstance(error, NameError):
+        return _starred(error), ""
     if isinstance(error, AttributeError):
         return _attribute(error), ""
     if isinstance(error, TypeError):
         return _arguments(error) or _operand(error), ""
     return "", ""
+
+
+def _starred(error: NameError) -> str:
+    """Return the name that a star import of an engine's module may have brought; else nothing."""
+    last = _innermost(error.__traceback__)
+    if last is None or not error.name:
+        return ""
+    lines = linecache.getlines(last.f_code.co_filename, last.f_globals)
+    with contextlib.suppress(SyntaxError, ValueError, RecursionError):
+        for node in ast.walk(ast.parse("".join(lines))):
+            if isinstance(node, ast.ImportFrom) and node.names[0].name == "*":
+                module = node.module or ""
+                if module.partition(".")[0] in UNINSTALLABLE:
+                    return f"{module}.{error.name}"
+    return ""
 
 
 def _library(path: str) -> str:
@@ -291,6 +320,17 @@ def _value(node: ast.expr, names: Mapping[str, object]) -> object:
 
 def _is_of(error: BaseException, file: str | None) -> bool:
     return file is None or any(_line(one.__traceback__, file) for one in _chain(error))
+
+
+def _is_named(error: BaseException, file: str | None) -> bool:
+    """Return whether a file names what is not here, where no line of it was on the way.
+
+    As where a thread was to run nothing else.
+    """
+    if file is None or not isinstance(error, NotProvidedError):
+        return False
+    name = error.path.rpartition(".")[2]
+    return any(name in line for line in linecache.getlines(file))
 
 
 def _line(trace: TracebackType | None, file: str | None) -> int:

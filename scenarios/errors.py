@@ -32,7 +32,9 @@ class Missing:
         """Return all of it in one line."""
         line = f" (line {self.line})" if self.line else ""
         why = ", for which there is no stand-in"
-        if self.library:
+        if self.library and self.library == self.uses:
+            why = f", which is not installed: pip install {self.library}"
+        elif self.library:
             why = f" and needs {self.library}, which is not installed: pip install {self.library}"
         place = f"; see {self.file}:{self.line}" if self.line else ""
         return f"{self.arm}: cannot be run here: uses {self.uses}{line}{why}{place}"

@@ -1,5 +1,6 @@
 """What calls leave to other threads and processes, really run."""
 
+import os
 import subprocess
 import sys
 import threading
@@ -10,6 +11,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 
 from harness.background import Background
+
+pytestmark = pytest.mark.skipif(
+    "PYTEST_XDIST_WORKER" in os.environ, reason="threads of pytest-xdist work as well"
+)
 
 
 def spin(seconds: float) -> None:

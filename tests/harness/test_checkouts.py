@@ -116,10 +116,11 @@ def test_what_is_shortened_is_what_was_played(engine: Checkout):
     assert failure.difference.field == "cached_requests[0].num_scheduled_tokens"
     assert not {operation.name for operation in failure.operations} & {"reset", "load", "external"}
     alone = replace(contest, arms={"wrong": wrong})
-    first = verify(alone, range(5), 0).failure
-    assert first is not None
-    assert first.difference.actual == "KeyError('nobody')"
-    assert "self.requests['nobody']" in first.difference.trace
+    # What comes first in a run is chance: in one of five it is the reset.
+    failures = [verify(alone, [run], 0).failure for run in range(5)]
+    differences = [each.difference for each in failures if each is not None]
+    (raised, *_) = [each for each in differences if each.actual == "KeyError('nobody')"]
+    assert "self.requests['nobody']" in raised.trace
 
 
 def test_two_older_revisions_leave_no_field_out(engine: Checkout):

@@ -72,6 +72,13 @@ def test_what_may_do_nothing_or_be_absent_is_no_difference(
     [
         ("torch.zeros(3)", "", "torch.zeros"),
         ("req.py_request_id", "", "LlmRequest.py_request_id"),
+        # Caught where the module is imported, of which the call then makes something else.
+        (
+            "if not ON:\n    raise ValueError",
+            "import torch\ntry:\n    ON = torch.cuda.is_available()\n"
+            "except Exception:\n    ON = False\n",
+            "torch.cuda.is_available",
+        ),
         # In a thread, and where an arm that catches it goes another way and comes to differ.
         (
             "t = threading.Thread(target=lambda: torch.ones(3)); t.start(); t.join()",
@@ -101,6 +108,32 @@ def test_what_nothing_stands_in_for_is_a_third_outcome(
 
     words = f"{name}: cannot be run here: uses {uses} (line {line}), for which there is no stand-in"
     assert_refused(ran, words, f"; see arm.py:{line}")
+
+
+@pytest.mark.parametrize(
+    ("code", "imports", "uses"),
+    [
+        # From a module that brings nothing; and in a thread that does nothing else.
+        (
+            "frobnicate(3)",
+            "from tensorrt_llm.nowhere.at_all import *\n",
+            "tensorrt_llm.nowhere.at_all.frobnicate",
+        ),
+        (
+            "t = threading.Thread(target=frobnicate, args=(3,)); t.start(); t.join()",
+            "import threading\nfrom tensorrt_llm.x import frobnicate\n",
+            "tensorrt_llm.x.frobnicate",
+        ),
+    ],
+)
+def test_so_is_what_no_line_of_the_arm_names_in_full(
+    run_here: Run, tmp_path: Path, code: str, imports: str, uses: str
+):
+    name = arm(tmp_path, code, imports)
+
+    ran = run_here("verify", name, "--runs", "6", "-q")
+
+    assert_refused(ran, f"{name}: cannot be run here: uses {uses}")
 
 
 @pytest.mark.parametrize(
