@@ -156,8 +156,8 @@ def test_a_module_that_is_not_installed_is_named_by_what_installs_it():
     assert found.missing.library == "pyyaml"
     assert other is not None
     assert str(other).startswith(
-        "arm: cannot be run here: uses no_such_module (line 1) and needs no_such_module, which is "
-        "not installed: pip install no_such_module; see "
+        "arm: cannot be run here: uses no_such_module (line 1), which is not installed: pip "
+        "install no_such_module; see "
     )
 
 
