@@ -115,11 +115,6 @@ class Work:
         """Return the mean of a figure over the iterations; None where it was not counted."""
         return self.totals[figure] / self.iterations if figure in self.totals else None
 
-    def lowest(self, figure: str) -> float:
-        """Return the lowest that was seen of a figure per iteration, which has been counted."""
-        mean = self.totals[figure] / self.iterations
-        return min([mean, *(one.low for one in self.variations if one.figure == figure)])
-
     def per_request(self, figure: str) -> float | None:
         """Return a figure per request and iteration; None where it was not counted."""
         return self.totals[figure] / self.requests if figure in self.totals else None
