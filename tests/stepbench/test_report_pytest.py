@@ -88,7 +88,7 @@ def test_it_stands_beside_a_file_of_ours(run_here: Run, bench: str):
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.count("1.000 (one process: no interval)") == 6
-    assert "tool stepbench, now pytest-benchmark 5.3.1" in ran.out
+    assert "tool stepbench -> pytest-benchmark 5.3.1" in ran.out
 
 
 def test_what_is_missing_is_named(run_here: Run, bench: str):
