@@ -6,14 +6,14 @@ a core. Here it is waited for after the call, outside the timing, and its CPU ti
 
 from __future__ import annotations
 
-import contextlib
 import math
 import os
 import resource
 import threading
-from collections.abc import Iterator
 from pathlib import Path
 from time import perf_counter, process_time, sleep, thread_time
+
+from .kernel_tasks import SELF, TASKS, children_of, descendants_of, name_of, scheduled, state_of
 
 # CPU seconds beyond which others have done something: the clocks of a process and of its only
 # thread are read one after the other. And within an iteration, in which a heartbeat may fall.
@@ -24,11 +24,10 @@ _SECONDS_BETWEEN = 2e-4
 _LONGEST = 1.0
 # Looks in a row at which they have to be found idle.
 _LOOKS = 3
-_SELF = Path("/proc/self/task")
 
 
 class Background:
-    """What other threads and child processes of this process do, from now on.
+    """What other threads and child processes of this process do, but for those that are there now.
 
     Made before the code that may start them. It costs a call nothing to be watched while nobody
     else is there.
@@ -47,6 +46,7 @@ class Background:
         self.waited = self.waited_cpu = 0.0
         self._threads = set(threading.enumerate())
         self._tasks = _tasks()
+        self._processes = set(children_of(SELF))
         self._base = _others()
         self._ended = _ended_time()
         self._begin = (0.0, 0.0)
@@ -57,7 +57,7 @@ class Background:
     def begin(self) -> None:
         """Note what was spent before a call."""
         if self.is_there:
-            others = _others() + _children_time(_children())
+            others = _others() + _children_time(self._children())
             # Last, so that what was read before is not the call's.
             self._begin = (thread_time(), others)
 
@@ -90,7 +90,7 @@ class Background:
         A thread that was started and only waits is none: to wait for it would let caches grow cold.
         Of child processes nobody else tells when they work, so that they are always waited for.
         """
-        has_children = _ended_time() > self._ended or bool(_children())
+        has_children = _ended_time() > self._ended or bool(self._children())
         is_busy = self._calls > 0 and self._busy >= self._calls / 2
         self.is_there = (has_children or is_busy) and not self.is_restless
         self._base = _others()
@@ -111,7 +111,7 @@ class Background:
         }
         children = {
             int(process.name): f"child process {name}"
-            for process, name in ((process, _name(process)) for process in _children())
+            for process, name in ((process, name_of(process)) for process in self._children())
             if name
         }
         return native | threads | children
@@ -122,15 +122,20 @@ class Background:
         self._named.update(found)
         return set(found.values())
 
+    def _children(self) -> list[Path]:
+        """Return the processes that this one has started since, and that are alive, and theirs."""
+        own = [child for child in children_of(SELF) if child not in self._processes]
+        return own + [below for child in own for below in descendants_of(child)]
+
     def _settle(self) -> float:
         """Wait until the others are idle; return the CPU seconds that they have spent so far."""
         end = perf_counter() + _LONGEST
         looks, spent = 0, -math.inf
         while True:
-            children = _children()
+            children = self._children()
             others = _tasks() - self._tasks
             before, spent = spent, _others() + _children_time(children)
-            is_idle = not any(map(_is_running, (*(_SELF / task for task in others), *children)))
+            is_idle = not any(map(_is_running, (*(TASKS / task for task in others), *children)))
             if not others and not children:
                 return spent
             looks = looks + 1 if is_idle and spent - before < _MUCH else 0
@@ -149,32 +154,16 @@ def _others() -> float:
 def _tasks() -> set[str]:
     """Return the threads of this process as the kernel numbers them; none where it does not say."""
     try:
-        return set(os.listdir(_SELF))  # noqa: PTH208 - a hundred times a second
+        return set(os.listdir(TASKS))  # noqa: PTH208 - a hundred times a second
     except OSError:
         return set()
-
-
-def _children() -> list[Path]:
-    """Return the processes that this one has started and that are alive, in ``/proc``."""
-    return list(_descendants(Path("/proc/self")))
-
-
-def _descendants(process: Path) -> Iterator[Path]:
-    for file in (process / "task").glob("*/children"):
-        with contextlib.suppress(OSError):
-            for child in file.read_text().split():
-                own = Path("/proc", child)
-                yield own
-                yield from _descendants(own)
 
 
 def _children_time(alive: list[Path]) -> float:
     """Return the CPU seconds of child processes: of those that ended, and of those alive."""
     spent = _ended_time()
     for process in alive:
-        with contextlib.suppress(OSError, ValueError, IndexError):
-            # Nanoseconds on a core (Linux, Documentation/scheduler/sched-stats.rst).
-            spent += int((process / "schedstat").read_text().split()[0]) / 1e9
+        spent += (scheduled(process) or (0.0, 0.0))[0]
     return spent
 
 
@@ -185,25 +174,30 @@ def _ended_time() -> float:
 
 
 def _is_running(task: Path) -> bool:
-    """Return whether a thread or process runs, or would if it had a core (proc_pid_stat(5))."""
-    try:
-        return (task / "stat").read_text().rpartition(")")[2].split()[0] in "RD"
-    except (OSError, IndexError):
-        return False
+    """Return whether a thread or process runs, or would if it had a core or its disk."""
+    return state_of(task) in ("R", "D")
 
 
-def _name(process: Path) -> str:
-    """Return the name of a process; empty where it has ended."""
-    try:
-        return (process / "comm").read_text().strip()
-    except OSError:
-        return ""
+class CoreShare:
+    """How much of its core this process had, from now on.
 
+    Args:
+        background: what was waited for meanwhile does not count.
+    """
 
-def seconds_without_core() -> float | None:
-    """Return how long this process could have run and had no core; None where that is not known."""
-    try:
-        # Nanoseconds on a core and in its queue (Linux, Documentation/scheduler/sched-stats.rst).
-        return int(Path("/proc/self/schedstat").read_text().split()[1]) / 1e9
-    except (OSError, ValueError, IndexError):
-        return None
+    def __init__(self, background: Background) -> None:
+        self._background = background
+        self._began, self._cpu = perf_counter(), process_time()
+        self._scheduled = scheduled(SELF)
+
+    def value(self) -> float:
+        """Return the share, at most about 1.
+
+        What the calls wait for by themselves, as where they sleep, takes nothing away from it: but
+        for where the kernel does not tell that from waiting for the core.
+        """
+        wall = perf_counter() - self._began - self._background.waited
+        now = scheduled(SELF)
+        if self._scheduled is not None and now is not None:
+            return 1 - (now[1] - self._scheduled[1]) / wall
+        return (process_time() - self._cpu - self._background.waited_cpu) / wall

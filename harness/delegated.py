@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any
 
 from .bytecodes import Bytecodes
+from .kernel_tasks import SELF, TASKS, children_of, name_of, state_of
 
 # Seconds without any sign of work after which other threads are taken to wait for more of it, and
 # between two looks.
@@ -157,13 +158,8 @@ def _signs(counts: Bytecodes) -> tuple[int, float]:
 
 def _is_runnable() -> bool:
     """Return whether another thread wants a processor; False where the system does not say."""
-    own = threading.get_native_id()
-    with contextlib.suppress(OSError):
-        for task in Path("/proc/self/task").iterdir():
-            state = (task / "stat").read_text().rpartition(")")[2].split()[0]
-            if state == "R" and task.name != f"{own}":
-                return True
-    return False
+    own = f"{threading.get_native_id()}"
+    return any(state_of(task) == "R" for task in TASKS.glob("*") if task.name != own)
 
 
 def _processes() -> tuple[set[str], int] | None:
@@ -173,15 +169,9 @@ def _processes() -> tuple[set[str], int] | None:
     """
     if not _Noted.is_watching:
         return None
-    found: set[str] = set()
-    with contextlib.suppress(OSError):
-        for task in Path("/proc/self/task").iterdir():
-            found |= set((task / "children").read_text().split())
+    found = {child.name for child in children_of(SELF)}
     return found, resource.getrusage(resource.RUSAGE_CHILDREN).ru_minflt
 
 
 def _named(process: str) -> str:
-    try:
-        return Path("/proc", process, "comm").read_text().strip()
-    except OSError:
-        return f"process {process}"
+    return name_of(Path("/proc", process)) or f"process {process}"

@@ -138,7 +138,7 @@ def summarise(
 
     Args:
         seconds: of each iteration, of the first arm, the second, and the second copy of either.
-        cpu_share: CPU time over wall time.
+        cpu_share: how much of its core the process had.
         background: CPU seconds that others spent for each of these calls; None for none.
 
     Raises:

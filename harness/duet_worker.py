@@ -20,7 +20,7 @@ from scenarios.workload import Workload, create_workload
 
 from .affinity import pin
 from .arms import SchedulerOutputManager
-from .background import Background, seconds_without_core
+from .background import Background, CoreShare
 from .child import take_over_stdout
 from .loading import create, load_apart
 from .missing import refuse_uncaught
@@ -77,7 +77,7 @@ def _measure(
     beside: list[list[float]] = [[] for _ in builds]
     orders: list[list[int]] = []
     clock = time.perf_counter
-    began, began_cpu, began_waiting = clock(), time.process_time(), seconds_without_core()
+    share, began = CoreShare(background), clock()
     for iteration in range(iterations):
         if not turns or iteration == job["warmups"]:
             # Only whole turns are measured, since only they are balanced.
@@ -105,17 +105,12 @@ def _measure(
         if iteration >= job["warmups"]:
             background.watch()
             orders.append(order)
-    wall, cpu = clock() - began - background.waited, time.process_time() - began_cpu
-    share = (cpu - background.waited_cpu) / wall
-    if began_waiting is not None:
-        # What the calls wait for by themselves, as where they sleep, takes nothing away from them.
-        share = 1 - ((seconds_without_core() or began_waiting) - began_waiting) / wall
     return {
         "seconds": seconds,
         "background": beside if any(map(any, beside)) else None,
         "alive": [sorted(names) for names in alive],
         "is_restless": background.is_restless,
-        "cpu_share": share,
+        "cpu_share": share.value(),
         "orders": orders,
     }
 

@@ -11,7 +11,6 @@ import json
 import os
 import random
 import sys
-import time
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -21,7 +20,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from scenarios.workload import create_workload
 
 from .affinity import pin
-from .background import Background
+from .background import Background, CoreShare
 from .child import take_over_stdout
 from .devices import Device, SimulatedDevice
 from .executor import Iteration, Sweep, run_loop
@@ -52,8 +51,8 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
 
     ``segments``, one for each arm and order as they ran: ``arm`` (its index), ``overlap``,
     ``alive`` (the threads and child processes that the path left behind), and
-    for each of ``FIELDS`` the seconds of each iteration; ``cpu_share``: CPU time over wall time, of
-    a loop that never sleeps; ``device``: what it says of itself.
+    for each of ``FIELDS`` the seconds of each iteration; ``cpu_share``: how much of its core the
+    process had; ``device``: what it says of itself.
 
     Raises:
         RuntimeError: an arm raised something; names it.
@@ -73,7 +72,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
     turns = [(index, overlap) for index in range(len(sources)) for overlap in (False, True)]
     rng.shuffle(turns)
     segments = []
-    began, began_cpu = time.perf_counter(), time.process_time()
+    share = CoreShare(background)
     for index, overlap in turns:
         background.restart()
         arm = modules[index], sources[index]
@@ -83,9 +82,7 @@ def measure(job: dict[str, Any]) -> dict[str, Any]:
         alive[index] |= background.newcomers()
         values = {name: [getattr(each, name) for each in iterations] for name in FIELDS}
         segments.append({"arm": index, "overlap": overlap, "alive": sorted(alive[index]), **values})
-    wall = time.perf_counter() - began - background.waited
-    cpu = time.process_time() - began_cpu - background.waited_cpu
-    return {"segments": segments, "cpu_share": cpu / wall, "device": about()}
+    return {"segments": segments, "cpu_share": share.value(), "device": about()}
 
 
 def create_device(

@@ -35,7 +35,7 @@ class Process:
     Attributes:
         effect: log ratio of the second arm to the first, of a typical step.
         controls: log ratio of the second copy of either arm to its first.
-        cpu_share: CPU time over wall time while it measured, at most about 1.
+        cpu_share: how much of its core it had while it measured, at most about 1.
         seconds: median time of an iteration of either arm, in seconds.
         means: what it says of all steps together; None where that was not kept.
         is_restless: whether somebody whom the arms started never rests.

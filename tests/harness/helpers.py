@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import time
 from collections.abc import Sequence
 from pathlib import Path
@@ -9,7 +10,9 @@ from typing import Any
 
 import psutil
 import pyperf
+import pytest
 
+from harness.child import WorkerError, run_child
 from harness.plan import Job, Plan, Protocol
 from harness.results import ResultsWriter
 from scenarios.scenario import SteadyDecode
@@ -106,3 +109,15 @@ def wait_until_gone(pid: int) -> None:
         time.sleep(0.01)
     os.kill(pid, signal.SIGKILL)
     raise AssertionError("the process is still there")
+
+
+def run(program: str, text: str = "", *, seed: int = 1, timeout: float = 60) -> str:
+    """Run a program of Python's as a worker; return what it printed."""
+    return run_child("cell x", [sys.executable, "-c", program], seed, text, timeout)
+
+
+def error_of(program: str, timeout: float = 60) -> str:
+    """Return how a worker fails that runs a program."""
+    with pytest.raises(WorkerError) as caught:
+        run(program, timeout=timeout)
+    return str(caught.value)

@@ -130,6 +130,15 @@ def test_child_processes_are_counted_and_named():
     assert background.is_there
 
 
+def test_a_process_that_was_there_before_is_none_of_theirs():
+    with subprocess.Popen([sys.executable, "-c", "input()"], stdin=subprocess.PIPE):
+        background = Background()
+        background.begin()
+        assert background.end(1e-4) == 0.0
+        background.look()
+        assert (background.is_there, background.alive()) == (False, {})
+
+
 def test_one_that_never_rests_is_not_waited_for_for_ever():
     stop = threading.Event()
 

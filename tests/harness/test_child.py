@@ -17,25 +17,14 @@ from harness.child import (
     WorkerError,
     child_environment,
     hash_seed,
-    run_child,
     run_children,
     started,
 )
 from harness.child import run as run_program
 
-from .helpers import child_processes, wait_for, wait_until_gone
+from .helpers import child_processes, error_of, run, wait_for, wait_until_gone
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
-
-
-def run(program: str, text: str = "", *, seed: int = 1, timeout: float = 60) -> str:
-    return run_child("cell x", [sys.executable, "-c", program], seed, text, timeout)
-
-
-def error_of(program: str, timeout: float = 60) -> str:
-    with pytest.raises(WorkerError) as caught:
-        run(program, timeout=timeout)
-    return str(caught.value)
 
 
 def test_what_a_worker_prints_is_returned():

@@ -11,21 +11,11 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.child import WorkerError, run_child, started
+from harness.child import started
 
-from .helpers import child_processes, wait_for, wait_until_gone
+from .helpers import child_processes, error_of, run, wait_for, wait_until_gone
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
-
-
-def run(program: str, text: str = "", *, seed: int = 1, timeout: float = 60) -> str:
-    return run_child("cell x", [sys.executable, "-c", program], seed, text, timeout)
-
-
-def error_of(program: str, timeout: float = 60) -> str:
-    with pytest.raises(WorkerError) as caught:
-        run(program, timeout=timeout)
-    return str(caught.value)
 
 
 # How a process can get away from the one that started it.
@@ -151,7 +141,7 @@ def test_an_interruption_while_a_worker_starts_leaves_none(
             real(*arguments, **options)  # type: ignore[call-overload]
         raise KeyboardInterrupt
 
-    descriptors = psutil.Process().num_fds()
+    descriptors, others = psutil.Process().num_fds(), child_processes()
     monkeypatch.setattr(subprocess, "Popen", interrupted)
     with pytest.raises(KeyboardInterrupt):
         run("import time; time.sleep(60)")
@@ -159,7 +149,7 @@ def test_an_interruption_while_a_worker_starts_leaves_none(
 
     assert psutil.Process().num_fds() == descriptors
     # It ends by itself; Python collects it when the next one starts.
-    for keeper in child_processes():
+    for keeper in child_processes() - others:
         wait_until_gone(keeper)
     run("")
 
