@@ -22,7 +22,7 @@ from .sources import ArmSource
 from .verification import Contest, play_runs
 
 # Seconds that ten runs may take, which take a tenth of one on a machine with nothing to do.
-LIMIT = 20.0
+LIMIT = 5.0
 # Seconds that a process may take to start, before its first run.
 _START = 60.0
 # Runs that a process is asked for at once.
@@ -162,10 +162,10 @@ class _Worker:
     def give(self, mutant: Mutant) -> None:
         """Let it play a mutant."""
         runs = self._plan.runs
+        parts = [runs[i : i + _RUNS_AT_ONCE] for i in range(0, len(runs), _RUNS_AT_ONCE)]
+        # No run at first, so that how long it takes to start is not the mutant's.
+        self._parts = iter(parts if self._is_started else [(), *parts])
         self.mutant = mutant
-        self._parts = iter(
-            [runs[i : i + _RUNS_AT_ONCE] for i in range(0, len(runs), _RUNS_AT_ONCE)]
-        )
         self._ask(mutant)
 
     def _ask(self, mutant: Mutant) -> bool:
@@ -241,7 +241,7 @@ def _play(plan: Play, mutant: Mutant, run: int) -> Result | None:
     """Return what became of a mutant in a run; None if it did as the arm does."""
     source = plan.source
     mutated = replace(
-        source, text=mutant.text, filename=f"{source.filename}, mutant {mutant.number}"
+        source, text=mutant.text, filename=f"<mutant {mutant.number} of {source.filename}>"
     )
     arms = {"mutant": ArmOfSource(mutated)}
     contest = Contest(arms, source.spec, ArmOfSource(source), plan.provider)
