@@ -27,10 +27,10 @@ from .python_source import newer_module
 SURFACE = "stubs.surface"
 # What only stands for itself, installed or not: nothing here runs on a GPU, or in an engine.
 _ENGINES = frozenset({ENGINE, "torch"})
-# Ours, which no checkout means.
-_OWN = frozenset({"connector", "harness", "reports", "scenarios", "stepbench", "stubs"})
+# Ours, which no checkout means. ``stepbench.module_path`` needs them before anything is imported.
+OWN = frozenset({"connector", "harness", "reports", "scenarios", "stepbench", "stubs"})
 # What nobody can install to have it here.
-UNINSTALLABLE = _ENGINES | _OWN
+UNINSTALLABLE = _ENGINES | OWN
 # Whoever catches one of these may go on without the module.
 _CATCHES = frozenset({"ImportError", "ModuleNotFoundError", "Exception", "BaseException"})
 _BY_NAME = ("import_module", "find_spec")

@@ -20,7 +20,7 @@ from scenarios.operations import random_run
 from .arms import SchedulerOutputManager
 from .environment import Environment, environment_of
 from .equivalence import compare_episode
-from .linking import is_linked
+from .linking import OWN, is_linked
 from .loading import ArmOfSource, create, load_apart
 from .own_os import Reads, bind_os
 from .playable import playable
@@ -29,8 +29,6 @@ from .sources import ArmSource
 # What a worker's environment lacks of ours.
 _KEPT_OF_PYTHON = "PYTHONPATH"
 _RUNS = 10
-# What is of this project, and has its revision.
-_OURS = frozenset({"connector", "harness", "reports", "scenarios", "stepbench", "stubs"})
 
 
 def imports_os(source: ArmSource) -> bool:
@@ -96,7 +94,8 @@ def packages(source: ArmSource) -> list[str]:
         for name in found
         if not source.is_linked or not is_linked(name, is_needed=True)
     }
-    return sorted(roots - sys.stdlib_module_names - _OURS)
+    # What is of this project has its revision.
+    return sorted(roots - sys.stdlib_module_names - OWN)
 
 
 def _parsed(source: ArmSource) -> ast.Module | None:

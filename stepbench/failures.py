@@ -1,7 +1,7 @@
 """What to say of an error that no command expects: of the machine, of a package, or our own.
 
-Imports nothing of ours, so that it can speak where that cannot be imported, and little else before
-it is needed, which it seldom is.
+Imports next to nothing of ours, so that it can speak where that cannot be imported, and little else
+before it is needed, which it seldom is.
 """
 
 import contextlib
@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator
 
 from . import __version__
+from .module_path import OURS
 
 # Environment variable with which a traceback goes to stderr instead of a file.
 DEBUG = "STEPBENCH_DEBUG"
@@ -90,9 +91,9 @@ def _of_packages(error: BaseException) -> str | None:
     if "allocate memory" in str(cause) or "failed to map" in str(cause):
         return _MEMORY
     top = (error.name or "").partition(".")[0]
-    place = getattr(sys.modules.get(top), "__file__", None) or error.path or ""
-    if place.startswith(os.path.dirname(os.path.dirname(__file__)) + os.sep):  # noqa: PTH120
+    if top in OURS:
         return None
+    place = getattr(sys.modules.get(top), "__file__", None) or error.path or ""
     where = f" ({place})" if place else ""
     return f"{top or 'a package'}{where} cannot be used: {_last(cause)}"
 

@@ -9,7 +9,8 @@ from importlib.machinery import all_suffixes
 
 _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 _LIBRARY = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120
-_OURS = {"connector", "harness", "reports", "scenarios", "stepbench", "stubs"}
+# The packages of this project.
+OURS = {"connector", "harness", "reports", "scenarios", "stepbench", "stubs"}
 
 
 def leave_out_working_folder() -> None:
@@ -47,7 +48,7 @@ def clear_the_way() -> str | None:
 
 def _hidden(folders: list[str], place: int, before_own: bool, before_library: bool) -> list[str]:
     """Return what in a folder has the name of a module that is found further behind."""
-    needed = (_OURS if before_own else set()) | (
+    needed = (OURS if before_own else set()) | (
         sys.stdlib_module_names if before_library else set()
     )
     found = []

@@ -10,8 +10,11 @@ from pathlib import Path
 
 import pytest
 
+from harness.linking import OWN
+from harness.revision import ROOT
 from stepbench import list_
 from stepbench.failures import DEBUG, explain
+from stepbench.module_path import OURS
 
 from .conftest import Run, assert_refused
 
@@ -93,10 +96,9 @@ def test_the_traceback_is_shown_where_that_is_asked_for(
         (OSError(errno.EACCES, "Permission denied", "x.json"), "x.json: Permission denied"),
         (FileNotFoundError(2, "No usable temporary directory found in ['/tmp']"), "TMPDIR"),
         (ImportError("x.so: failed to map segment from shared object"), "out of memory"),
-        (
-            ImportError("no DLL", name="numpy.core"),
-            "numpy",
-        ),
+        (ImportError("no DLL", name="numpy.core"), "numpy"),
+        # Of an environment that lies in the clone.
+        (ImportError("no DLL", name="other.core", path=f"{ROOT}/.venv/other.so"), "other"),
     ],
 )
 def test_what_the_machine_lacks_is_no_bug(
@@ -108,6 +110,11 @@ def test_what_the_machine_lacks_is_no_bug(
 
     assert_refused(ran, said)
     assert "internal" not in ran.err
+
+
+def test_a_module_of_this_project_is_its_own_fault():
+    assert explain(ImportError("no such name", name="harness.arms")).startswith("internal error: ")
+    assert OURS == OWN
 
 
 @pytest.mark.parametrize("found", ["3.5", "3.7.10", None])
