@@ -45,7 +45,7 @@ _TIMEOUT = 300.0
 _TIMEOUT_PER_TOKEN = 1e-4
 
 # All that a worker's environment may hold, since its size moves what lies in memory: what Python
-# and valgrind need to find their own files, and the variables that an arm names.
+# and valgrind need to find their own files, and the variables that an arm reads.
 _ENVIRONMENT = ("LD_LIBRARY_PATH", "PYTHONPATH", "VALGRIND_LIB")
 
 
@@ -185,7 +185,6 @@ def _side_by_side(
         "provider": duet.provider,
         "warmups": WARMUPS,
         "iterations": result.iterations,
-        "environment": {name: os.environ[name] for name in duet.environment},
     }
     what = f"cell {scenario.name}, counting instructions"
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
@@ -213,14 +212,15 @@ def _counts(what: str, place: Path, text: str) -> tuple[int, int]:
 
 
 def _named_variables(duet: Duet) -> list[str]:
-    """Return the environment variables of ours that the source of an arm names."""
+    """Return the environment variables of ours that an arm reads: by its source, or as seen."""
     texts = [source.text for source in (duet.a, duet.b)]
-    return [
+    named = [
         name
         for name in sorted(os.environ)
         if not name.startswith("PYTHON")
         and any(f"{quote}{name}{quote}" in text for text in texts for quote in "'\"")
     ]
+    return [*named, *duet.environment]
 
 
 def _command(valgrind: Valgrind, place: Path, seed: int, variables: Sequence[str]) -> list[str]:

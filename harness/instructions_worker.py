@@ -62,7 +62,6 @@ def main() -> None:
     ask = requester(os.uname().machine)
     if not ask(_RUNNING_ON_VALGRIND):
         sys.exit("this worker has to be run by valgrind")
-    os.environ.update(job["environment"])
     iterations = job["warmups"] + job["iterations"]
     workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
     gc.collect()

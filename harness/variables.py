@@ -28,11 +28,6 @@ def is_secret(name: str) -> bool:
     return _SECRET.search(name) is not None
 
 
-def has_variables(spec: str) -> bool:
-    """Return whether a specification begins with a variable."""
-    return _NAME.match(spec) is not None
-
-
 def split_variables(spec: str) -> tuple[dict[str, str], str]:
     """Return the variables in front of an arm's specification, by name, and the rest of it.
 

@@ -10,10 +10,8 @@ from harness.figure import Kind
 from harness.means import TAIL, Means
 
 from .numbers import format_time
+from .steps import is_much
 from .words import code, counted
-
-# Of the mean step: what a call leaves to others beyond it is told.
-_LITTLE = 0.01
 
 
 def steps(duet: Duet, result: CellResult) -> list[str]:
@@ -57,7 +55,7 @@ def handed_on(duet: Duet, results: Sequence[CellResult]) -> list[str]:
             ),
             default=(0.0, 1.0, ""),
         )
-        if spent > _LITTLE * mean:
+        if is_much(spent, mean):
             found.append(
                 f"{code(spec)} leaves work to other threads or processes: {format_time(spent)} of "
                 f"CPU time a step in {cell}, which counts as part of its mean"

@@ -11,14 +11,13 @@ from harness.overlap_run import WARMUPS, OverlapPlan
 from scenarios.scenario import SteadyDecode
 
 from .numbers import format_time
+from .steps import left_to_others
 from .words import code, counted
 
 # Beyond it the measured steps are not what the model says.
 _FAR = 0.05
 # Processes of the same cell and arm do the same work.
 _FAR_APART = 1.25
-# Of the mean path: what it leaves to others beyond it is told.
-_LITTLE = 0.01
 # A loop that never sleeps has its core to itself.
 _ALONE = 0.95
 # NVML's reasons for clocks below the highest that hold nothing back: none, and an idle GPU.
@@ -127,23 +126,20 @@ def _dear(cells: Sequence[CellFigures]) -> list[str]:
 
 def _background(cells: Sequence[CellFigures]) -> list[str]:
     """Say which arms leave work to others; it counts as host time."""
-    notes = []
-    for cell in cells:
-        for arm in cell.arms:
-            spent, mean = arm.with_overlap.background.value, arm.with_overlap.path_mean.value
-            left = f"; alive after a call: {', '.join(arm.alive)}" if arm.alive else ""
-            if spent > _LITTLE * mean:
-                notes.append(
-                    f"{code(arm.arm)} leaves work to other threads or processes in "
-                    f"{cell.scenario.name}: {format_time(spent)} of CPU time a step, which "
-                    f"competes for the interpreter lock and is part of Host{left}."
-                )
-            elif left:
-                notes.append(
-                    f"{code(arm.arm)} leaves threads or processes behind in "
-                    f"{cell.scenario.name}{left}."
-                )
-    return notes
+    what = "which competes for the interpreter lock and is part of Host"
+    found = [
+        left_to_others(
+            cell.scenario.name,
+            arm.arm,
+            arm.with_overlap.background.value,
+            arm.with_overlap.path_mean.value,
+            arm.alive,
+            what,
+        )
+        for cell in cells
+        for arm in cell.arms
+    ]
+    return [words for words in found if words is not None]
 
 
 def _noise(cells: Sequence[CellFigures]) -> list[str]:

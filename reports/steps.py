@@ -48,7 +48,7 @@ class Steps:
     @property
     def leaves_work(self) -> bool:
         """Whether calls leave a part of their work to others."""
-        return self.background > _LITTLE * self.typical_mean
+        return is_much(self.background, self.typical_mean)
 
 
 def steps_of(samples: pd.DataFrame, background: Mapping[int, float], alive: Sequence[str]) -> Steps:
@@ -117,16 +117,35 @@ def background_words(cell: str, arm: str, own: Steps, mean_speedup: str) -> str 
 
     Arguments are those of ``dear_words``.
     """
-    left = f"alive after a call: {', '.join(own.alive)}"
-    if own.leaves_work:
+    what = f"which no time in the table holds{mean_speedup and f'{mean_speedup} with it'}"
+    return left_to_others(cell, arm, own.background, own.typical_mean, own.alive, what)
+
+
+def is_much(spent: float, mean: float) -> bool:
+    """Return whether CPU time that a call leaves to others counts beside the mean step."""
+    return spent > _LITTLE * mean
+
+
+def left_to_others(
+    cell: str, arm: str, spent: float, mean: float, alive: Sequence[str], what: str
+) -> str | None:
+    """Return the sentence that an arm leaves work to others; None where it does not.
+
+    Args:
+        cell: name of the cell.
+        arm: the arm.
+        spent: CPU seconds a step that others spend.
+        mean: seconds of the mean step.
+        alive: the threads and child processes that calls left behind.
+        what: what the report makes of that time.
+    """
+    left = f"; alive after a call: {', '.join(alive)}" if alive else ""
+    if is_much(spent, mean):
         return (
             f"{code(arm)} leaves work to other threads or processes in {cell}: "
-            f"{format_time(own.background)} of CPU time a step, which no time in the table holds"
-            f"{mean_speedup and f'{mean_speedup} with it'}{f'; {left}' if own.alive else ''}."
+            f"{format_time(spent)} of CPU time a step, {what}{left}."
         )
-    if own.alive:
-        return f"{code(arm)} leaves threads or processes behind in {cell}; {left}."
-    return None
+    return f"{code(arm)} leaves threads or processes behind in {cell}{left}." if left else None
 
 
 def by_the_mean(speedup: Estimate | None, arms: Sequence[str]) -> str:
