@@ -79,14 +79,38 @@ class Kept:
     lifeline: socket.socket
 
 
-@dataclass(frozen=True)
-class _Worker:
+@dataclass(frozen=True, eq=False)
+class Worker:
     """A worker that was started, with what it printed so far."""
 
     child: Child
     kept: Kept
     output: IO[bytes]
     errors: IO[bytes]
+
+    def result(self) -> str:
+        """Return what it printed, once it has ended.
+
+        Raises:
+            NotRunnableError: it met what is not here.
+            WorkerError: it ended with another code than 0.
+            LostWorkerError: it did, and that is not the doing of the code that it runs.
+        """
+        returncode = self.kept.process.wait()
+        if returncode:
+            said = _read(self.errors)
+            refused = _REFUSED.findall(said)
+            if refused:
+                raise NotRunnableError(refused[-1])
+            is_own = -returncode not in OUTSIDE if returncode < 0 else reaches_arm(said)
+            kind = WorkerError if is_own else LostWorkerError
+            raise kind(f"{self.child.what}: the worker {_death(returncode, said)}")
+        return _read(self.output)
+
+    def hung(self, seconds: float | None) -> WorkerError:
+        """Return the error of a worker that took too long."""
+        words = f"{self.child.what}: the worker hung: no result after {seconds:g} s"
+        return WorkerError(words)
 
 
 @contextlib.contextmanager
@@ -230,37 +254,20 @@ def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
     end = None if timeout is None else time.monotonic() + timeout
     with contextlib.ExitStack() as stack:
         selector = stack.enter_context(selectors.DefaultSelector())
-        workers = [stack.enter_context(_start(child)) for child in children]
+        workers = [stack.enter_context(started_worker(child)) for child in children]
+        results: dict[Worker, str] = {}
         for worker in workers:
             selector.register(worker.kept.lifeline, selectors.EVENT_READ, worker)
         while waiting := [key.data for key in selector.get_map().values()]:
             left = None if end is None else max(0.0, end - time.monotonic())
             ready = {key.fileobj for key, _ in selector.select(left)}
             if not ready:
-                words = f"{waiting[0].child.what}: the worker hung: no result after {timeout:g} s"
-                raise WorkerError(words)
+                raise waiting[0].hung(timeout)
             for worker in waiting:
                 if worker.kept.lifeline in ready:
                     selector.unregister(worker.kept.lifeline)
-                    _check(worker)
-        return [_read(worker.output) for worker in workers]
-
-
-def _check(worker: _Worker) -> None:
-    """Raise WorkerError if a worker that has ended did so with another code than 0.
-
-    LostWorkerError where that is not the doing of the code that it runs; NotRunnableError where it
-    met what is not here.
-    """
-    returncode = worker.kept.process.wait()
-    if returncode:
-        said = _read(worker.errors)
-        refused = _REFUSED.findall(said)
-        if refused:
-            raise NotRunnableError(refused[-1])
-        is_own = -returncode not in OUTSIDE if returncode < 0 else reaches_arm(said)
-        kind = WorkerError if is_own else LostWorkerError
-        raise kind(f"{worker.child.what}: the worker {_death(returncode, said)}")
+                    results[worker] = worker.result()
+        return [results[worker] for worker in workers]
 
 
 def _read(file: IO[bytes]) -> str:
@@ -269,8 +276,13 @@ def _read(file: IO[bytes]) -> str:
 
 
 @contextlib.contextmanager
-def _start(child: Child) -> Iterator[_Worker]:
-    """Start a worker. At the end it is killed."""
+def started_worker(child: Child, stdin: socket.socket | None = None) -> Iterator[Worker]:
+    """Start a worker. At the end it is killed.
+
+    Args:
+        child: the worker.
+        stdin: its standard input, instead of its text.
+    """
     with (
         _memory_file("input", child.text.encode()) as text,
         _memory_file("output") as output,
@@ -278,12 +290,12 @@ def _start(child: Child) -> Iterator[_Worker]:
         started(
             child.command,
             env=child_environment(child.hash_seed) | dict(child.variables),
-            stdin=text,
+            stdin=stdin or text,
             stdout=output,
             stderr=errors,
         ) as kept,
     ):
-        yield _Worker(child, kept, output, errors)
+        yield Worker(child, kept, output, errors)
 
 
 def child_environment(hash_seed: int) -> dict[str, str]:

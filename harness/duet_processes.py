@@ -51,9 +51,10 @@ def most_iterations(scenario: SteadyDecode | TraceReplay) -> int:
 def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
     """Raise InputError unless the memory is there for all copies on so many cores at once."""
     # Their kept tokens are the most of it.
-    memory = available_memory() // (COPIES * max(1, cpus))
+    memory, at_once = available_memory(), COPIES * max(1, cpus)
     for scenario in scenarios:
-        check_feasible(scenario, WARMUPS + most_iterations(scenario), f"{seed}", memory)
+        iterations = WARMUPS + most_iterations(scenario)
+        check_feasible(scenario, iterations, f"{seed}", memory, at_once)
 
 
 def run_processes(

@@ -25,6 +25,7 @@ from .child import take_over_stdout
 from .loading import create, load_apart
 from .missing import refuse_uncaught
 from .sources import ArmSource
+from .turns import balanced_orders
 
 
 def main() -> None:
@@ -126,20 +127,6 @@ def mirrored_order(arms: int, rng: random.Random) -> list[int]:
     first = {arm: arm + arms * rng.randrange(2) for arm in order}
     second = {arm: (copy + arms) % (2 * arms) for arm, copy in first.items()}
     return [*(first[arm] for arm in order), *(second[arm] for arm in reversed(order))]
-
-
-def balanced_orders(count: int, rng: random.Random) -> list[list[int]]:
-    """Return as many orders of so many arms, an even number, in random turn.
-
-    In them each arm has each place once, and runs right after each other one once: what a place is
-    worth, and what an arm leaves in the caches, falls on all alike (Williams, "Experimental designs
-    balanced for the estimation of residual effects of treatments", 1949).
-    """
-    arms = rng.sample(range(count), count)
-    zigzag = [step // 2 + 1 if step % 2 else -(step // 2) for step in range(count)]
-    orders = [[arms[(place + turn) % count] for place in zigzag] for turn in range(count)]
-    rng.shuffle(orders)
-    return orders
 
 
 def _create_arms(

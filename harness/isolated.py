@@ -1,9 +1,16 @@
-"""The isolated measurement: each arm of each cell in worker processes of its own."""
+"""The isolated measurement: each arm of each cell in worker processes of its own.
+
+The processes of a cell, one of each arm, are alive at the same time on the same core and take turns
+at rounds (``harness.turns``). So an arm has the core and its caches to itself within a round, and
+whatever state the machine is in falls on all arms alike.
+"""
 
 import json
 import sys
-from collections.abc import Callable, Collection, Mapping
-from dataclasses import asdict, dataclass, replace
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import islice
 from types import MappingProxyType
 
 import pyperf
@@ -11,68 +18,76 @@ import pyperf
 from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode
 
-from .child import hash_seed, run_child
+from .child import Child, hash_seed
 from .plan import Job, Plan
+from .schedule import Schedule
 from .sources import ArmSource
+from .turns import run_in_turns, turn_orders
 
 # A generous upper bound on what a token costs an iteration, to tell a hanging worker from a slow
 # one: measured arms need 10 to 30 ns.
 _SECONDS_PER_TOKEN = 1e-6
 _LEAST_TIMEOUT = 60.0
 
+# What a run notes: the place of its process in each round, from 0.
+PLACES = "stepbench_places"
+
 
 @dataclass(frozen=True)
 class Event:
-    """What ``measure`` reports before and after each job.
+    """What ``measure`` reports before and after the processes of a cell that run at once.
 
     Attributes:
-        job: the job.
-        benchmark: its result; None before the job.
-        error: why it has none; None before the job and if it succeeded.
+        jobs: the processes.
+        results: what each gave; empty before they run.
+        errors: why others gave nothing.
     """
 
-    job: Job
-    benchmark: pyperf.Benchmark | None = None
-    error: WorkerError | None = None
+    jobs: Sequence[Job]
+    results: Mapping[Job, pyperf.Benchmark] = field(default_factory=dict)
+    errors: Mapping[Job, WorkerError] = field(default_factory=dict)
 
 
 def measure(
     plan: Plan,
-    done: Collection[Job],
+    schedule: Schedule,
     report: Callable[[Event], None],
     timeout: float | None = None,
     sources: Mapping[str, ArmSource] = MappingProxyType({}),
 ) -> list[WorkerError]:
-    """Run the jobs of ``plan`` that are not done.
+    """Run the processes that a schedule asks for.
 
     A failure ends neither the measurement nor what was finished: the arm of that cell is left out
     from there on, and the others go on.
 
     Args:
         plan: what to measure.
-        done: jobs to leave out.
-        report: called before and after each job.
-        timeout: seconds that one worker may take; None derives a generous one from its cell.
+        schedule: what of it is left.
+        report: called before and after the processes that run at once.
+        timeout: seconds that a worker may take to be set up, and for a turn; None derives a
+            generous number from its cell.
         sources: the arms that are named by where their source is.
 
     Returns:
         The failures, in order.
     """
     failures: list[WorkerError] = []
-    failed: set[str] = set()
-    for job in plan.jobs():
-        if job in done or job.benchmark in failed:
-            continue
-        report(Event(job))
-        try:
-            limit = timeout or default_timeout(plan, job)
-            benchmark = run_worker(plan, job, limit, sources.get(job.arm))
-        except WorkerError as error:
+    while jobs := schedule.next_group():
+        report(Event(jobs))
+        began = time.monotonic()
+        outcomes = run_jobs(plan, jobs, timeout or default_timeout(plan, jobs[0]), sources)
+        schedule.note_time(jobs[0].scenario, time.monotonic() - began)
+        event = Event(
+            jobs,
+            {job: one for job, one in outcomes.items() if isinstance(one, pyperf.Benchmark)},
+            {job: one for job, one in outcomes.items() if isinstance(one, WorkerError)},
+        )
+        for job, benchmark in event.results.items():
+            schedule.add(job, benchmark.get_values())
+        for job, error in event.errors.items():
+            schedule.leave_out(job)
             failures.append(error)
-            failed.add(job.benchmark)
-            report(Event(job, error=error))
-        else:
-            report(Event(job, benchmark=benchmark))
+        report(event)
     return failures
 
 
@@ -84,34 +99,67 @@ def default_timeout(plan: Plan, job: Job) -> float:
     return _LEAST_TIMEOUT + plan.protocol.iterations * (1.0 + tokens * _SECONDS_PER_TOKEN)
 
 
-def run_worker(
-    plan: Plan, job: Job, timeout: float, source: ArmSource | None = None
-) -> pyperf.Benchmark:
-    """Measure one job in a fresh process.
+def run_jobs(
+    plan: Plan,
+    jobs: Sequence[Job],
+    timeout: float,
+    sources: Mapping[str, ArmSource] = MappingProxyType({}),
+) -> dict[Job, pyperf.Benchmark | WorkerError]:
+    """Measure processes of one cell in turns, each of them a fresh one.
 
     Args:
-        plan: the plan that the job is part of.
-        job: what to measure.
-        timeout: seconds after which the worker counts as hanging and is killed.
-        source: the arm, where it is named by where its source is.
+        plan: the plan that they are part of.
+        jobs: one process of each arm, all of the same cell and number.
+        timeout: seconds that a worker may take to be set up, and for a turn.
+        sources: the arms that are named by where their source is.
 
     Returns:
-        A pyperf benchmark with one run.
+        Of each a pyperf benchmark with one run, or why there is none: the worker died, hung or
+        returned nonsense.
 
     Raises:
-        WorkerError: the worker died, hung or returned nonsense.
+        NotRunnableError: an arm uses what is not here.
     """
-    text = "" if source is None else json.dumps(asdict(source))
-    seed = hash_seed(plan.seed, job.process)
+    protocol, first = plan.protocol, jobs[0]
+    rounds = protocol.rounds
+    # Balanced over all processes of a cell, so that a process goes on where the last one ended.
+    orders = turn_orders(len(jobs), f"turns {plan.seed} {first.scenario.name}")
+    places = list(islice(orders, first.process * rounds, (first.process + 1) * rounds))
+    warmup = [range(len(jobs))] if protocol.warmups else []
+    children = [_child(plan, job, sources.get(job.arm)) for job in jobs]
+    texts = run_in_turns(children, [*warmup, *places], timeout)
+    return {
+        job: text if isinstance(text, WorkerError) else _result(job, text, index, places)
+        for index, (job, text) in enumerate(zip(jobs, texts, strict=True))
+    }
+
+
+def _child(plan: Plan, job: Job, source: ArmSource | None) -> Child:
+    text = json.dumps(
+        {
+            "plan": replace(plan, scenarios=(job.scenario,), command="").to_json(),
+            "arm": job.arm,
+            "process": job.process,
+            "source": None if source is None else asdict(source),
+        }
+    )
     variables = {} if source is None else source.variables
-    stdout = run_child(str(job), worker_command(plan, job), seed, text, timeout, variables)
+    return Child(f"{job}", worker_command(plan), hash_seed(plan.seed, job.process), text, variables)
+
+
+def _result(
+    job: Job, text: str, index: int, places: Sequence[Sequence[int]]
+) -> pyperf.Benchmark | WorkerError:
     try:
-        return next(iter(pyperf.BenchmarkSuite.loads(stdout)))
+        (benchmark,) = pyperf.BenchmarkSuite.loads(text)
+        own = ",".join(f"{order.index(index)}" for order in places)
+        benchmark.update_metadata({PLACES: own})
     except Exception:  # pyperf checks little: any text can fail anyhow.
-        raise WorkerError(f"{job}: the worker returned no result") from None
+        return WorkerError(f"{job}: the worker returned no result")
+    return benchmark
 
 
-def worker_command(plan: Plan, job: Job) -> list[str]:
+def worker_command(plan: Plan) -> list[str]:
     """Return the command line of a worker process."""
     return [
         sys.executable,
@@ -122,8 +170,4 @@ def worker_command(plan: Plan, job: Job) -> list[str]:
         "--loops=1",
         f"--warmups={plan.protocol.warmups}",
         f"--values={plan.protocol.values}",
-        # With this cell alone: a large plan would not fit one argument.
-        f"--plan={replace(plan, scenarios=(job.scenario,), command='').to_json()}",
-        f"--arm={job.arm}",
-        f"--process={job.process}",
     ]

@@ -19,7 +19,8 @@ class Protocol:
     """How each arm of each cell is sampled.
 
     Attributes:
-        processes: worker processes, each with its own hash seed and input seed.
+        processes: worker processes, each with its own hash seed and input seed; more of them where
+            a plan asks for a precision.
         warmups: untimed iterations at the start of a process.
         rounds: rounds of a process.
         samples: timed iterations of a round.
@@ -47,6 +48,9 @@ MAX_COUNT = 1000
 DEFAULT = Protocol()
 # As few processes as still give a useful interval, and one round in each.
 QUICK = Protocol(processes=3, warmups=3, rounds=1)
+# Of a ratio, how far its interval may reach, and the seconds for each cell and pair of arms.
+PRECISION, QUICK_PRECISION = 0.05, 0.15
+SECONDS, QUICK_SECONDS = 90 / 8, 15 / 8
 
 
 @dataclass(frozen=True)
@@ -87,6 +91,9 @@ class Plan:
         command: the command line that asked for it.
         provider: where the stand-ins' native part comes from.
         sources: the digest of the source of each arm that is named by where that is.
+        precision: processes are added until each ratio's 95 % interval reaches at most so far from
+            it, as a fraction; None for no more processes than the protocol has.
+        seconds: how long processes are added at most, in all cells together.
     """
 
     scenarios: tuple[SteadyDecode | TraceReplay, ...]
@@ -98,19 +105,21 @@ class Plan:
     command: str = ""
     provider: str = DEFAULT_PROVIDER
     sources: Mapping[str, str] = field(default_factory=dict)
+    precision: float | None = None
+    seconds: float = 0.0
 
     def jobs(self) -> list[Job]:
-        """Return the processes in the order in which they run.
+        """Return the processes that are run in any case, in their order."""
+        return [
+            job
+            for process in range(self.protocol.processes)
+            for scenario in self.scenarios
+            for job in self.group(scenario, process)
+        ]
 
-        The arms of a cell take turns, so that a drift of the machine does not fall on one of
-        them, and the one that goes first changes from turn to turn.
-        """
-        jobs = []
-        for process in range(self.protocol.processes):
-            arms = self.arms if process % 2 == 0 else self.arms[::-1]
-            for scenario in self.scenarios:
-                jobs += [Job(scenario, arm, process) for arm in arms]
-        return jobs
+    def group(self, scenario: SteadyDecode | TraceReplay, process: int) -> list[Job]:
+        """Return the processes of a cell that are alive at once and take turns, one of each arm."""
+        return [Job(scenario, arm, process) for arm in self.arms]
 
     def to_json(self) -> str:
         """Return the plan on one line; ``from_json`` takes it back."""
@@ -153,8 +162,16 @@ def _check_types(plan: Plan) -> None:
         not isinstance(text, str) for pair in plan.sources.items() for text in pair
     ):
         raise ValueError("the sources of the arms are none")
+    if plan.precision is not None and not (_is_number(plan.precision) and plan.precision > 0):
+        raise ValueError("the precision is no positive number")
+    if not _is_number(plan.seconds):
+        raise ValueError("the time is no number of seconds")
     if plan.provider not in PROVIDERS:
         raise ValueError(f"there is no provider {plan.provider!r}")
+
+
+def _is_number(value: object) -> bool:
+    return type(value) in (int, float) and 0 <= value < 1e9  # type: ignore[operator]
 
 
 def benchmark_name(scenario: SteadyDecode | TraceReplay, arm: str) -> str:

@@ -21,11 +21,13 @@ from .conditions import conditions, differences, environments_of, sentence
 from .environment import ENVIRONMENT
 from .files import damage, described, read_document, write_atomically
 from .fingerprint import check_same_fingerprint, identity
-from .plan import Job, Plan
+from .plan import MAX_COUNT, Job, Plan
 from .pyperf_psutil import shun_broken_psutil
 from .pytest_results import TOOL, is_pytest_benchmark, load_suite
 
-FORMAT = 1
+FORMAT = 2
+# In the first one the processes of a cell ran one after the other, and no precision was asked for.
+_READ = (1, FORMAT)
 
 # What names a machine and its Python where there is no fingerprint, and to a reader.
 MACHINE_FIELDS = (
@@ -75,7 +77,7 @@ class Results:
         return tuple(str(self.metadata.get(field, "unknown")) for field in MACHINE_FIELDS)
 
     def runs(self) -> list[tuple[Job, pyperf.Run]]:
-        """Return each job of the plan that the file holds, with its run, in the plan's order.
+        """Return each process of the plan that the file holds, with its run, in the plan's order.
 
         Raises:
             KeyError: a run does not say which process it was.
@@ -85,8 +87,16 @@ class Results:
             for bench in self.suite
             for run in bench.get_runs()
         }
-        jobs = ((job, found.get((job.benchmark, job.process))) for job in self.plan.jobs())
-        return [(job, run) for job, run in jobs if run is not None]
+        most = self.plan.protocol.processes if self.plan.precision is None else MAX_COUNT
+        numbers = {number for _, number in found}
+        jobs = (
+            job
+            for number in sorted(numbers.intersection(range(most)))
+            for scenario in self.plan.scenarios
+            for job in self.plan.group(scenario, number)
+        )
+        runs = ((job, found.get((job.benchmark, job.process))) for job in jobs)
+        return [(job, run) for job, run in runs if run is not None]
 
 
 def load(path: str | Path) -> Results:
@@ -120,7 +130,7 @@ def parse(path: Path, text: str, document: Any) -> Results:  # noqa: ANN401
     version = metadata.get("stepbench_format")
     if version is None:
         raise InputError(f"{path}: a pyperf file, but not one that stepbench wrote")
-    if type(version) is not int or version != FORMAT:
+    if type(version) is not int or version not in _READ:
         raise InputError(
             f"{path}: written by a later stepbench: format {version}, this one reads {FORMAT}"
         )
@@ -202,21 +212,24 @@ class ResultsWriter:
             **metadata,
         }
 
-    def add(self, benchmark: pyperf.Benchmark) -> None:
-        """Take in one worker's run, and write the file.
+    def add(self, *benchmarks: pyperf.Benchmark) -> None:
+        """Take in the runs of workers, and write the file: with all of them, or with none.
 
         Raises:
             InputError: the file cannot be written; it still holds what was written before.
-            NoBaselineError: the run does not go with those that the file holds.
+            NoBaselineError: a run does not go with those that the file holds.
         """
-        benchmark.update_metadata(dict(self._metadata))
-        if self._suite is None:
-            self._suite = pyperf.BenchmarkSuite([benchmark])
-        else:
+        for benchmark in benchmarks:
+            benchmark.update_metadata(dict(self._metadata))
+            if self._suite is None:
+                self._suite = pyperf.BenchmarkSuite([benchmark])
+                continue
             try:
                 self._suite.add_runs(benchmark)
             except ValueError as error:  # pyperf does not mix runs that differ in some fields.
                 raise NoBaselineError(f"{self.path}: {error}") from None
+        if self._suite is None:
+            return
         write_atomically(self.path, self._suite.dump)
 
 
@@ -242,13 +255,18 @@ def check_same_machine(results: Results) -> None:
     """Raise NoBaselineError unless ``results`` were measured on this machine with this Python.
 
     Only then can a measurement carry on with them. Where the file or this machine has no
-    fingerprint, that cannot be known. Raise InputError if another tool wrote them: a file of ours
-    could not hold both.
+    fingerprint, that cannot be known. Raise InputError if another tool wrote them, or an earlier
+    version: a file of ours could not hold both.
     """
     if TOOL in results.metadata:
         raise InputError(
             f"{results.path}: written by {results.metadata[TOOL]}: only a measurement of "
             "`stepbench speedup` can be carried on with"
+        )
+    if results.metadata["stepbench_format"] != FORMAT:
+        raise InputError(
+            f"{results.path}: written by an earlier stepbench, in whose measurements the arms of a "
+            "cell did not take turns: it cannot be carried on with, only reported"
         )
     shun_broken_psutil()
     here = pyperf.Run([1.0], metadata={"name": "here"}).get_metadata()

@@ -2,6 +2,7 @@
 
 import time
 from collections.abc import Callable, Sequence
+from itertools import accumulate
 
 from scenarios.workload import Workload, batch_shape
 
@@ -18,6 +19,8 @@ class Sampler:
         clock: seconds since some moment.
         background: watches what calls leave to others, made before the arm.
         warmups: how many of the first values are warm-up.
+        rounds: the lengths of the rounds; before each, and after the last, ``wait`` is called.
+        wait: waits for the next turn.
 
     Attributes:
         shapes: number of requests and of their tokens in each iteration so far, warm-up included.
@@ -31,11 +34,17 @@ class Sampler:
         clock: Callable[[], float] = time.perf_counter,
         background: Background | None = None,
         warmups: int = 0,
+        rounds: Sequence[int] = (),
+        wait: Callable[[], object] = bool,
     ) -> None:
         self.shapes: list[tuple[int, int]] = []
         self.left: list[float] = []
         self._background = background or Background()
         self._warmups = warmups
+        self._wait = wait
+        # How many values are there when the turns of this process begin, and when the last ends.
+        self._pauses = set(accumulate((warmups, *rounds), initial=0))
+        self._end = warmups + sum(rounds)
         self._workload = workload
         self._build = arm.build_scheduler_output
         self._prepare = getattr(arm, "prepare", None)  # The floor's, which is no arm.
@@ -45,6 +54,8 @@ class Sampler:
         """Advance the workload, time one call of the measured path, return its seconds."""
         if loops != 1:
             raise ValueError(f"a value is one iteration, not {loops}")
+        if len(self.shapes) in self._pauses:
+            self._wait()
         self._watch()
         self._workload.advance()
         build, clock = self._build, self._clock
@@ -60,6 +71,9 @@ class Sampler:
         # Freed after the second reading: the engine, too, hands the output on before it dies.
         del output
         self.shapes.append(batch_shape(batch))
+        if len(self.shapes) == self._end:
+            # What comes now is no measuring, and others still do.
+            self._wait()
         return end - start
 
     def _watch(self) -> None:

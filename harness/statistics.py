@@ -155,7 +155,7 @@ def proportion(found: int, trials: int) -> Estimate:
     return Estimate(found / trials, low, high)
 
 
-def estimate(value: float, logs: Sequence[float]) -> Estimate:
+def estimate(value: float, logs: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return ``value`` with a t interval for the geometric mean over processes.
 
     The unit of inference is the process: within one, samples share memory layout, hash seed and
@@ -167,18 +167,19 @@ def estimate(value: float, logs: Sequence[float]) -> Estimate:
         value: the figure, positive. Where it is a more robust summary than the geometric mean, it
             need not lie in the middle of the interval, or even inside.
         logs: logarithm of the same figure for each process.
+        confidence: of the interval.
     """
     n = len(logs)
     if n < 2:
         return Estimate(value, 0.0, math.inf)
     middle = float(np.mean(logs))
-    half = student_t(n - 1) * float(np.std(logs, ddof=1)) / math.sqrt(n)
+    half = student_t(n - 1, confidence) * float(np.std(logs, ddof=1)) / math.sqrt(n)
     return Estimate(value, math.exp(middle - half), math.exp(middle + half))
 
 
-def geometric_mean(logs: Sequence[float]) -> Estimate:
+def geometric_mean(logs: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return the geometric mean over processes with its t interval; see ``estimate``."""
-    return estimate(math.exp(float(np.mean(logs))), logs)
+    return estimate(math.exp(float(np.mean(logs))), logs, confidence)
 
 
 def crossover(sizes: Sequence[float], ratios: Sequence[float]) -> float | None:

@@ -1,20 +1,21 @@
 """A worker process: one arm of one cell under ``pyperf.Runner``.
 
-``harness.isolated`` starts it as ``python -m harness.worker`` with pyperf's own worker options. The
+``harness.isolated`` starts it as ``python -m harness.worker`` with pyperf's own worker options and
+a job on standard input. The warm-up is a turn, and so is each round (``harness.turns``). The
 result, a pyperf benchmark with a single run, goes to stdout as JSON.
 """
 
 import gc
 import json
 import os
-import sys
+from typing import Any
 
 import pyperf
 
 from scenarios.workload import create_workload
 
 from .affinity import pin
-from .arms import ArmFactory, RegisteredArm, is_foreign
+from .arms import ArmFactory, RegisteredArm
 from .background import Background
 from .child import take_over_stdout
 from .loading import ArmOfSource, file_of
@@ -23,21 +24,21 @@ from .plan import Plan, benchmark_name, worker_seed
 from .pyperf_psutil import shun_broken_psutil
 from .sampling import Sampler, shape_notes
 from .sources import ArmSource
+from .turns import take_job
 
 
 def main() -> None:
     """Measure the job that the command line describes."""
     result = take_over_stdout()
+    text, turns = take_job()
     shun_broken_psutil()
     runner = pyperf.Runner()
-    runner.argparser.add_argument("--plan", required=True)
-    runner.argparser.add_argument("--arm", required=True)
-    runner.argparser.add_argument("--process", type=int, required=True)
-    args = runner.parse_args()
+    runner.parse_args()
     # It would pin to an isolated core by itself, also where no pinning was asked for.
     runner._cpu_affinity = lambda: None
-    plan = Plan.from_json(args.plan)
-    (scenario,) = plan.scenarios
+    job = json.loads(text)
+    arm, process, plan = job["arm"], job["process"], Plan.from_json(job["plan"])
+    protocol, (scenario,) = plan.protocol, plan.scenarios
     if plan.cpu is not None:
         # Before the workload is built, so that its memory is this core's own.
         pin(plan.cpu)
@@ -45,26 +46,33 @@ def main() -> None:
     background = Background()
 
     workload = create_workload(
-        scenario, plan.protocol.iterations, worker_seed(plan, args.process), plan.provider
+        scenario, protocol.iterations, worker_seed(plan, process), plan.provider
     )
-    make = _factory(args.arm)
-    refuse_uncaught({args.arm: file_of(make)})
-    sampler = Sampler(workload, make(False), background=background, warmups=plan.protocol.warmups)
+    make = _factory(arm, job["source"])
+    refuse_uncaught({arm: file_of(make)})
+    sampler = Sampler(
+        workload,
+        make(False),
+        background=background,
+        warmups=protocol.warmups,
+        rounds=[protocol.samples] * protocol.rounds,
+        wait=turns.wait,
+    )
     if not plan.gc:
         gc.collect()
         gc.freeze()
         gc.disable()
 
-    benchmark = runner.bench_time_func(benchmark_name(scenario, args.arm), sampler)
+    benchmark = runner.bench_time_func(benchmark_name(scenario, arm), sampler)
 
     benchmark.update_metadata(
         {
             "stepbench_scenario": json.dumps(scenario.to_dict(), separators=(",", ":")),
-            "stepbench_arm": args.arm,
-            "stepbench_process": args.process,
+            "stepbench_arm": arm,
+            "stepbench_process": process,
             "stepbench_load_start": load,
-            **shape_notes(sampler.shapes[plan.protocol.warmups :]),
-            **_background_notes(background, sampler.left[plan.protocol.warmups :]),
+            **shape_notes(sampler.shapes[protocol.warmups :]),
+            **_background_notes(background, sampler.left[protocol.warmups :]),
         }
     )
     benchmark.dump(result)
@@ -82,11 +90,8 @@ def _background_notes(background: Background, left: list[float]) -> dict[str, fl
     }
 
 
-def _factory(name: str) -> ArmFactory:
-    """Return what makes the arm; its source is on standard input where its name says where."""
-    if not is_foreign(name):
-        return RegisteredArm(name)
-    return ArmOfSource(ArmSource(**json.load(sys.stdin)))
+def _factory(name: str, source: dict[str, Any] | None) -> ArmFactory:
+    return RegisteredArm(name) if source is None else ArmOfSource(ArmSource(**source))
 
 
 if __name__ == "__main__":

@@ -65,6 +65,20 @@ def process_figures(rounds: pd.DataFrame) -> pd.DataFrame:
     return medians.unstack("arm")
 
 
+def ratios(rounds: pd.DataFrame, above: str, below: str) -> list[float]:
+    """Return the log ratio of two arms of each process, of rounds that followed each other.
+
+    Args:
+        rounds: the rows of ``round_medians`` of one cell.
+        above: the arm whose time stands above the line.
+        below: the other.
+    """
+    own = rounds.pivot(index=["process", "round"], columns="arm", values="seconds")
+    pairs = own.reindex(columns=[above, below]).dropna()
+    logs = np.log(pairs[above]) - np.log(pairs[below])
+    return [float(value) for value in logs.groupby(level="process").median()]
+
+
 def run_means(results: Results, field: str) -> pd.Series:
     """Return the mean over the processes of one of our numbers in their metadata, by cell.
 

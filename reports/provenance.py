@@ -1,6 +1,7 @@
 """The paragraph below a table: everything that is needed to repeat it."""
 
 import json
+from collections import Counter
 from datetime import datetime
 from typing import Any
 
@@ -12,7 +13,14 @@ from harness.results import Results
 from harness.revision import revision_words
 from scenarios.scenario import SteadyDecode, TraceReplay
 
+from .numbers import format_share
 from .words import code, counted, sentences
+
+_FIGURES = (
+    "A time is the median of the round medians. A ratio is formed of two rounds that followed each "
+    "other, one of either arm, and a process says the median of those; a speedup is the geometric "
+    "mean over processes, its interval the 95 % Student t interval of their logarithms."
+)
 
 
 def provenance(results: Results) -> str:
@@ -95,9 +103,9 @@ def _verified(results: Results) -> list[str]:
 def _how(results: Results) -> str:
     plan = results.plan
     tool = results.metadata.get(TOOL)
-    sentences = _course(plan) if tool is None else _course_in_one_process(plan, str(tool))
+    sentences = _course(results) if tool is None else _course_in_one_process(plan, str(tool))
     if FLOOR in plan.arms:
-        pairs = ", from the same pairs of processes as a speedup" if tool is None else ""
+        pairs = ", formed as a speedup is" if tool is None else ""
         sentences.append(
             f"`{FLOOR}` is no arm but the bare cost of building the output objects; x floor is an "
             f"arm's time over the floor's{pairs}."
@@ -122,19 +130,42 @@ def _how(results: Results) -> str:
     return " ".join(sentences)
 
 
-def _course(plan: Plan) -> list[str]:
+def _course(results: Results) -> list[str]:
     """Return what `stepbench speedup` did, and what its figures are."""
-    protocol = plan.protocol
+    plan, protocol = results.plan, results.plan.protocol
     collector = "running" if plan.gc else "frozen and off"
-    return [
-        f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, the "
-        f"arms taking turns; a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
+    each = (
+        f"a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
         f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
-        f"{collector}.",
-        "A time is the median of the round medians. A speedup is the geometric mean, over "
-        "processes, of the ratio of two processes that ran side by side; its interval is the 95 % "
-        "Student t interval of their logarithms.",
+        f"{collector}."
+    )
+    if results.metadata["stepbench_format"] == 1:
+        return [
+            f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, "
+            f"one after the other; {each}",
+            _FIGURES,
+        ]
+    sentences = [
+        f"Each arm of each cell ran in {_processes(results)} of its own. Those of a cell were "
+        f"alive at once and took turns on one core, round by round, in random and balanced order; "
+        f"{each}"
     ]
+    if plan.precision is None:
+        return [*sentences, _FIGURES]
+    return [
+        *sentences,
+        f"Processes were added until each ratio was within ±{format_share(plan.precision)} or "
+        f"{plan.seconds:,.0f} s were over.",
+        f"{_FIGURES} It is computed for 98 %, since processes were added while it was too wide.",
+    ]
+
+
+def _processes(results: Results) -> str:
+    """Return how many processes an arm had, over all cells."""
+    counts = Counter(job.benchmark for job, _ in results.runs()).values()
+    if min(counts) == max(counts):
+        return counted(max(counts), "process")
+    return f"{min(counts)} to {counted(max(counts), 'process')}"
 
 
 def _course_in_one_process(plan: Plan, tool: str) -> list[str]:

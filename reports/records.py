@@ -18,7 +18,8 @@ def render_json(summaries: Sequence[Summary]) -> str:
     Times are in seconds. Per cell, ``speedup`` says by arm how many times as fast as the base it
     is, the first arm that is not the floor; ``times_floor`` how many times the floor's time it
     takes, and nothing where the floor was not measured. An interval that one process cannot give
-    is null.
+    is null. ``precision`` is how far an interval was to reach from its ratio at most, as a
+    fraction, and ``is_precise`` whether all of the cell do.
     """
     document = {
         "warning": machines_note(summaries),
@@ -85,6 +86,10 @@ def _cell(cell: Cell) -> dict[str, Any]:
         "steps": {arm: _steps(cell, arm) for arm in cell.steps},
         "dear_now_and_then": cell.dear,
         "times_floor": {arm: _interval(value) for arm, value in cell.times_floor.items()},
+        "precision": cell.precision,
+        "is_precise": not any(
+            map(cell.missed_precision, (*cell.speedups.values(), *cell.times_floor.values()))
+        ),
     }
 
 

@@ -11,14 +11,16 @@ import numpy as np
 
 from harness.arms import FLOOR
 from harness.fingerprint import DIGEST
+from harness.plan import Plan
+from harness.precision import ratio_of, reach
 from harness.results import MACHINE_FIELDS, Results
-from harness.statistics import Estimate, estimate, geometric_mean
+from harness.statistics import Estimate, estimate
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from . import frame
 from .provenance import provenance
 from .steps import Steps, is_dear_now_and_then, speedup_of_means, steps_of
-from .summary_notes import background, crossovers, dear, missing, noise, slower
+from .summary_notes import background, crossovers, dear, imprecise, missing, noise, slower
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -37,13 +39,16 @@ class Cell:
         tokens: mean tokens per request over the timed iterations.
         seconds: time of an iteration by arm; arms without a finished process are missing.
         speedups: how many times as fast as the base (see ``proper_arms``) each other arm is: the
-            geometric mean of the ratios of paired processes. Without a pair there is none.
+            geometric mean, over processes that took turns, of the ratios of their rounds. Without
+            a pair there is none.
         times_floor: how many times the floor's time each arm takes, of pairs with the floor in
             the same way. Empty where the floor was not measured.
         processes: finished processes by arm.
         steps: what all steps of each arm cost together.
         mean_speedups: the speedups of the mean step instead of the typical one.
         dear: the arms of which some steps are dear.
+        precision: how far an interval was to reach from its ratio, as a fraction; None where that
+            was not asked.
     """
 
     scenario: SteadyDecode | TraceReplay
@@ -56,6 +61,11 @@ class Cell:
     steps: dict[str, Steps] = field(default_factory=dict)
     mean_speedups: dict[str, Estimate] = field(default_factory=dict)
     dear: tuple[str, ...] = ()
+    precision: float | None = None
+
+    def missed_precision(self, ratio: Estimate) -> float | None:
+        """Return the precision that was asked for, if the interval of a ratio reaches further."""
+        return None if self.precision is None or reach(ratio) <= self.precision else self.precision
 
     @property
     def is_typical_only(self) -> bool:
@@ -96,15 +106,17 @@ def summarise(results: Results) -> Summary:
     steps = _steps(results, samples)
     figures = frame.figures(rounds)
     processes = frame.by_cell(frame.process_figures(rounds))
+    rounds_of = dict(iter(rounds.groupby("cell", sort=False)))
     requests = frame.run_means(results, "stepbench_requests_mean")
     tokens = frame.run_means(results, "stepbench_tokens_mean")
     measured = set(requests.index)
     cells = tuple(
         _cell(
             scenario,
-            plan.arms,
+            plan,
             figures,
             processes[scenario.name],
+            rounds_of[scenario.name],
             float(requests[scenario.name]),
             float(tokens[scenario.name]),
             steps[scenario.name],
@@ -118,7 +130,8 @@ def summarise(results: Results) -> Summary:
         *dear(arms, cells),
         *background(arms, cells),
         *crossovers(arms, cells),
-        *noise(results, processes, cells),
+        *noise(results, rounds),
+        *imprecise(results, cells),
         *missing(results, cells),
     ]
     return Summary(
@@ -167,14 +180,21 @@ def machines_note(summaries: Iterable[Summary]) -> str | None:
 
 def _cell(
     scenario: SteadyDecode | TraceReplay,
-    arms: tuple[str, ...],
+    plan: Plan,
     figures: pd.Series,
     processes: pd.DataFrame,
+    rounds: pd.DataFrame,
     requests: float,
     tokens: float,
     steps: dict[str, Steps],
 ) -> Cell:
-    cell = scenario.name
+    cell, arms = scenario.name, plan.arms
+    is_looked_at = plan.precision is not None
+
+    def ratio(above: str, below: str) -> Estimate | None:
+        logs = frame.ratios(rounds, above, below)
+        return ratio_of(logs, is_looked_at=is_looked_at) if logs else None
+
     counts = {
         arm: len(frame.complete_processes(processes, [arm]))
         for arm in arms
@@ -186,25 +206,26 @@ def _cell(
             own = frame.complete_processes(processes, [arm])[arm]
             seconds[arm] = estimate(float(figures[cell, arm]), np.log(own).tolist())
     proper = proper_arms(arms)
-    speedups = {arm: _ratio(processes, proper[0], arm) for arm in proper[1:]}
+    speedups = {arm: ratio(proper[0], arm) for arm in proper[1:]}
     known = {arm: steps[arm] for arm in proper if arm in steps}
     means = {
         arm: speedup_of_means(known[proper[0]], known[arm])
         for arm in proper[1:]
         if arm in known and proper[0] in known
     }
-    times_floor = {arm: _ratio(processes, arm, FLOOR) for arm in proper}
+    times_floor = {arm: ratio(arm, FLOOR) for arm in proper}
     return Cell(
         scenario,
         requests,
         tokens,
         seconds,
-        {arm: ratio for arm, ratio in speedups.items() if ratio},
-        {arm: ratio for arm, ratio in times_floor.items() if ratio},
+        {arm: found for arm, found in speedups.items() if found},
+        {arm: found for arm, found in times_floor.items() if found},
         {arm: counts.get(arm, 0) for arm in arms},
         steps,
-        {arm: ratio for arm, ratio in means.items() if ratio},
+        {arm: found for arm, found in means.items() if found},
         tuple(arm for arm in known if is_dear_now_and_then(arm, known)),
+        plan.precision,
     )
 
 
@@ -223,12 +244,3 @@ def _steps(results: Results, samples: pd.DataFrame) -> dict[str, dict[str, Steps
         key = str(cell), str(arm)
         found.setdefault(key[0], {})[key[1]] = steps_of(own, background[key], sorted(alive[key]))
     return found
-
-
-def _ratio(processes: pd.DataFrame, above: str, below: str) -> Estimate | None:
-    """Return how many times the time of ``below`` the arm ``above`` takes; None without a pair."""
-    # Processes of the same number ran side by side, on the same input: pair them.
-    pairs = frame.complete_processes(processes, [above, below])
-    if not len(pairs):
-        return None
-    return geometric_mean((np.log(pairs[above]) - np.log(pairs[below])).tolist())

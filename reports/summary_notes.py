@@ -3,19 +3,20 @@
 from __future__ import annotations
 
 import shlex
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
+import numpy as np
 import pyperf
 
+from harness.precision import reach
 from harness.pytest_results import TOOL
 from harness.results import Results
 from harness.statistics import Estimate, crossover
 from scenarios.scenario import SteadyDecode
 
-from . import frame
-from .numbers import is_open
+from .machine_states import two_states
+from .numbers import format_share, is_open
 from .steps import background_words, by_the_mean, dear_words
 from .words import code, counted
 
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
 
 # One process measures at a time, so a load beyond one and a half is somebody else's.
 _BUSY_LOAD = 1.5
-# Processes of the same cell and arm do the same work.
+# Rounds of the same cell and arm do the same work.
 _FAR_APART = 1.25
 
 
@@ -116,10 +117,13 @@ def _length(cell: Cell) -> str:
     return f"{scenario.tokens if isinstance(scenario, SteadyDecode) else cell.tokens:,.0f}"
 
 
-def noise(
-    results: Results, processes: Mapping[str, pd.DataFrame], cells: tuple[Cell, ...]
-) -> list[str]:
-    """Say what makes the figures doubtful: other work on the machine, processes that disagree."""
+def noise(results: Results, rounds: pd.DataFrame) -> list[str]:
+    """Say what makes the figures doubtful: other work, or a machine that changes its speed.
+
+    Args:
+        results: the results.
+        rounds: their round medians, of all cells.
+    """
     notes = []
     loads = [
         float(load)
@@ -132,18 +136,52 @@ def noise(
             "work makes iterations longer, and those that copy much more so than others: measure "
             "again on a quiet machine."
         )
-    doubtful = []
-    for cell in cells:
-        for arm in cell.seconds:
-            own = frame.complete_processes(processes[cell.scenario.name], [arm])[arm]
-            if own.max() > _FAR_APART * own.min():
-                factor = own.max() / own.min()
-                doubtful.append(
-                    f"{cell.scenario.name} with {code(arm)} (by a factor of {factor:.2f})"
-                )
-    if doubtful:
-        notes.append(f"Noisy: processes of the same cell differ, {', '.join(doubtful)}.")
-    return notes
+    return notes + machine_states(rounds)
+
+
+def machine_states(rounds: pd.DataFrame) -> list[str]:
+    """Say how the speed of the machine changed while it measured; nothing where it hardly did.
+
+    By how rounds of the same cell and arm, which do the same work, differ.
+    """
+    of_arm = rounds.groupby(["cell", "arm"], sort=False)["seconds"]
+    states = two_states(np.log(rounds["seconds"] / of_arm.transform("median")).tolist())
+    if states is not None:
+        return [
+            f"The machine had two speeds: {states.slow:.0%} of the rounds took {states.factor:.2f} "
+            "times as long as the other rounds of their cell and arm. A time is the median of all "
+            "rounds; a ratio is formed of rounds that followed each other."
+        ]
+    (cell, arm), factor = max(_spread(of_arm).items(), key=lambda pair: pair[1])
+    if factor < _FAR_APART:
+        return []
+    return [
+        f"Noisy: rounds of the same cell and arm differ, those of {cell} with {code(arm)} by a "
+        f"factor of {factor:.2f} (the middle four fifths)."
+    ]
+
+
+def _spread(of_arm: Any) -> dict[tuple[str, str], float]:  # noqa: ANN401 - pandas names no type
+    """Return the ratio of the 90th to the 10th percentile of the rounds of each cell and arm."""
+    return dict(of_arm.quantile(0.9) / of_arm.quantile(0.1))
+
+
+def imprecise(results: Results, cells: tuple[Cell, ...]) -> list[str]:
+    """Say that some ratios are not as precise as was asked for, and what helps."""
+    plan = results.plan
+    if plan.precision is None:
+        return []
+    ratios = [
+        ratio for cell in cells for ratio in (*cell.speedups.values(), *cell.times_floor.values())
+    ]
+    wide = sum(reach(ratio) > plan.precision for ratio in ratios)
+    if not wide:
+        return []
+    return [
+        f"{wide} of {counted(len(ratios), 'ratio')} {'is' if wide == 1 else 'are'} not within "
+        f"±{format_share(plan.precision)} after the {plan.seconds:,.0f} s that were given. "
+        f"`--resume {shlex.quote(str(results.path))}` adds processes for as long again."
+    ]
 
 
 def _load_start(run: pyperf.Run) -> float:

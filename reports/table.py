@@ -183,7 +183,10 @@ def _time(cell: Cell, arm: str) -> str:
 def _speedup(cell: Cell, arm: str) -> str:
     if arm not in cell.speedups:
         return _UNKNOWN
-    return format_speedup(cell.speedups[arm], typical_only=cell.is_typical_only)
+    ratio = cell.speedups[arm]
+    return format_speedup(
+        ratio, typical_only=cell.is_typical_only, missed=cell.missed_precision(ratio)
+    )
 
 
 def _speedup_over(base: str, cell: Cell, arm: str) -> str:
@@ -197,4 +200,7 @@ def _speedup_over(base: str, cell: Cell, arm: str) -> str:
 def _times_floor(cell: Cell, arm: str) -> str:
     if arm == FLOOR and arm in cell.seconds:
         return _ITSELF
-    return format_ratio(cell.times_floor[arm]) if arm in cell.times_floor else _UNKNOWN
+    if arm not in cell.times_floor:
+        return _UNKNOWN
+    ratio = cell.times_floor[arm]
+    return format_ratio(ratio, cell.missed_precision(ratio))

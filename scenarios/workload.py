@@ -224,7 +224,11 @@ def peak_bytes(scenario: SteadyDecode | TraceReplay, iterations: int) -> int:
 
 
 def check_feasible(
-    scenario: SteadyDecode | TraceReplay, iterations: int, seed: str, available: int
+    scenario: SteadyDecode | TraceReplay,
+    iterations: int,
+    seed: str,
+    available: int,
+    at_once: int = 1,
 ) -> None:
     """Find out what would stop a measurement before it starts.
 
@@ -233,15 +237,17 @@ def check_feasible(
         iterations: how often its workload will be advanced.
         seed: the seed of its workload.
         available: bytes of memory that are free.
+        at_once: how many such workloads are there at the same time.
 
     Raises:
         InputError: the trace cannot be read or is too short, or the memory would not do.
     """
-    needed = peak_bytes(scenario, iterations)
+    needed = at_once * peak_bytes(scenario, iterations)
     if needed > available:
+        of_all = f" for {at_once} at once" if at_once > 1 else ""
         raise InputError(
             f"{scenario.name} would not fit the memory: it needs up to "
-            f"{needed / 1e9:.1f} GB, and {available / 1e9:.1f} GB are available"
+            f"{needed / 1e9:.1f} GB{of_all}, and {available / 1e9:.1f} GB are available"
         )
     if isinstance(scenario, TraceReplay):
         fast_forward(scenario, read_trace(scenario.path).rows, iterations, seed)

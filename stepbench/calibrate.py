@@ -16,6 +16,7 @@ from harness.isolated import Event, measure
 from harness.machine import choose_cpu, keep_off, lock_cpu, pinned
 from harness.plan import MAX_COUNT, QUICK, Plan
 from harness.results import ResultsWriter, check_writable, load
+from harness.schedule import Schedule
 from harness.verification import verify_briefly
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import InputError, WorkerError
@@ -126,17 +127,18 @@ def _speedup(provider: str, cpu: int | None, *, quiet: bool) -> Path:
     verified = {"stepbench_verified_runs": 0 if found is None or found.failure else found.runs}
     writer = ResultsWriter(file, plan, run_metadata(cpu) | verified)
 
+    schedule = Schedule(plan)
+
     def report(event: Event) -> None:
-        if event.benchmark is not None:
-            writer.add(event.benchmark)
+        writer.add(*event.results.values())
         progress.show(event)
 
     with (
         lock_cpu(cpu),
         keep_off(cpu),
-        MeasuringProgress(plan.jobs(), quiet=quiet) as progress,
+        MeasuringProgress(plan, schedule, quiet=quiet) as progress,
     ):
-        failures = measure(plan, [], report)
+        failures = measure(plan, schedule, report)
     if failures:
         raise failures[0]
     return file

@@ -25,7 +25,7 @@ from harness.results import check_writable
 from harness.sources import find_source
 from harness.verdict import overall
 from harness.verification import Contest, play_briefly
-from scenarios.errors import InputError, LostWorkerError
+from scenarios.errors import LostWorkerError
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .failures import no_result
@@ -39,6 +39,7 @@ from .options import (
     provider_option,
     selected_scenarios,
     selection_options,
+    share,
     unused_file,
 )
 from .progress import CountingProgress
@@ -142,7 +143,7 @@ def command(
         first.source,
         second.source,
         scenarios,
-        threshold=_fraction(threshold),
+        threshold=share("--threshold", threshold),
         seconds=seconds,
         seed=seed,
         cpus=() if instructions else choose_cpus(cpu),
@@ -272,19 +273,3 @@ def _refuse_options_of_timing() -> None:
     for name in ("threshold", "seconds", "cpu", "gc", "output", "force"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--instructions times nothing: --{name} does not go with it")
-
-
-def _fraction(text: str) -> float:
-    """Return the fraction of a text such as ``0.5%`` or ``0.005``."""
-    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
-    try:
-        value = float(number) / (100 if percent else 1)
-    except ValueError:
-        value = math.nan
-    if not percent and 0.1 <= value < 1:
-        raise InputError(
-            f"--threshold {text!r}: write {number}% or, if it is meant, a fraction below 0.1"
-        )
-    if not 0 < value < 1:
-        raise InputError(f"--threshold takes a share such as 0.5% or 0.005, not {text!r}")
-    return value

@@ -112,9 +112,9 @@ def command(
     if budget is not None and not (updates and whole):
         check_seed(budget, seed)
     # Each cell is counted in two passes, which may run at once.
-    memory = available_memory() // min(jobs, 2 * len(scenarios))
+    memory, at_once = available_memory(), min(jobs, 2 * len(scenarios))
     for scenario in scenarios:
-        check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory)
+        check_feasible(scenario, iterations_of(scenario) + 1, f"{seed}", memory, at_once)
 
     with CountingProgress(len(scenarios), "cells", quiet=quiet) as progress:
         # What comes from elsewhere may end its process, or never come back.

@@ -87,10 +87,10 @@ def command(
     cores = choose_cpus(cpu)
     if output is not None:
         check_writable(output, force=True)
-    memory = available_memory() // jobs
+    memory = available_memory()
     scenarios = find_scenarios(settings.scenario)
     for scenario in scenarios:
-        check_feasible(scenario, iterations_of(scenario) + 1, "0", memory)
+        check_feasible(scenario, iterations_of(scenario) + 1, "0", memory, jobs)
     # Of all that may be timed: better known now than after minutes of what is not timed.
     timed = [scenario for scenario in scenarios if scenario.name in settings.cells]
     check_memory(timed, len(cores), 0)

@@ -1,5 +1,6 @@
 """Options that several commands share."""
 
+import math
 import sys
 from collections.abc import Callable, Mapping, Sequence
 from datetime import datetime
@@ -216,3 +217,23 @@ def print_summaries(files: Sequence[Path], style: "Format") -> None:
     from reports.summary import summarise
 
     write([summarise(load(file)) for file in files], style, sys.stdout)
+
+
+def share(option: str, text: str) -> float:
+    """Return the fraction of what an option was given, such as ``0.5%`` or ``0.005``.
+
+    Raises:
+        InputError: it is none, or looks like a forgotten per cent sign.
+    """
+    number, percent = text.strip().removesuffix("%"), text.strip().endswith("%")
+    try:
+        value = float(number) / (100 if percent else 1)
+    except ValueError:
+        value = math.nan
+    if not percent and 0.1 <= value < 1:
+        raise InputError(
+            f"{option} {text!r}: write {number}% or, if it is meant, a fraction below 0.1"
+        )
+    if not 0 < value < 1:
+        raise InputError(f"{option} takes a share such as 0.5% or 0.005, not {text!r}")
+    return value

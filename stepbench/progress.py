@@ -1,7 +1,7 @@
 """Progress on stderr: a bar on a terminal, a line now and then elsewhere."""
 
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from types import TracebackType
 from typing import Self
 
@@ -16,7 +16,10 @@ from rich.progress import (
 )
 
 from harness.isolated import Event
-from harness.plan import Job
+from harness.plan import Plan
+from harness.schedule import Schedule
+from reports.numbers import format_share
+from reports.words import counted
 
 from .messages import say
 
@@ -104,61 +107,57 @@ class CountingProgress(_ShownProgress):
 
 
 class MeasuringProgress(_ShownProgress):
-    """Shows which job runs, how many are done and how long the rest will take.
+    """Shows which cell is measured, how many are done and how long the rest will take.
 
     Args:
-        jobs: the jobs that will run.
+        plan: what is measured.
+        schedule: what is left of it.
         quiet: show nothing.
     """
 
-    def __init__(self, jobs: Sequence[Job], *, quiet: bool) -> None:
+    def __init__(self, plan: Plan, schedule: Schedule, *, quiet: bool) -> None:
         column = TextColumn("{task.fields[left]}")
-        super().__init__("starting", len(jobs), column, quiet=quiet)
-        self._left = list(jobs)
-        self._spent: dict[str, list[float]] = {}
+        super().__init__("starting", len(plan.scenarios), column, quiet=quiet)
+        self._plan = plan
+        self._schedule = schedule
 
     def __enter__(self) -> Self:
         super().__enter__()
         if self._lines:
-            say(f"{self._total} processes to run")
+            say(self._first_line())
         return self
 
     def show(self, event: Event) -> None:
         """Take in an event of ``harness.isolated.measure``."""
-        if event.error is not None:
-            # The arm of this cell is given up: its other jobs will not come.
-            self._left = [job for job in self._left if job.benchmark != event.job.benchmark]
-            self._print(str(event.error))  # Even if quiet: this is no progress.
-        elif event.benchmark is None:
-            self._started = time.monotonic()
-            self._bar.update(self._task, description=event.job.benchmark, refresh=True)
-        else:
-            spent = time.monotonic() - self._started
-            self._spent.setdefault(event.job.benchmark, []).append(spent)
-            self._left.remove(event.job)
-        done = self._total - len(self._left)
-        self._bar.update(self._task, completed=done, left=self._remaining(), refresh=True)
-        self._tell_now_and_then(
-            lambda: f"{done} of {self._total} processes done, {self._remaining()}"
+        for error in event.errors.values():
+            self._print(str(error))  # Even if quiet: this is no progress.
+        first = event.jobs[0]
+        what = f"{first.scenario.name}, process {first.process + 1}"
+        done, left = self._schedule.done(), self._left()
+        self._bar.update(self._task, description=what, completed=done, left=left, refresh=True)
+        self._tell_now_and_then(lambda: f"{done} of {self._total} cells {self._goal()}, {left}")
+
+    def _first_line(self) -> str:
+        count = counted(self._total, "cell")
+        processes = counted(self._plan.protocol.processes, "process")
+        if self._plan.precision is None:
+            return f"{count}, {processes} of each arm"
+        return (
+            f"{count}, at least {processes} of each arm, until ratios are within "
+            f"±{format_share(self._plan.precision)} or {self._plan.seconds:.0f} s are over"
         )
 
-    def remaining_seconds(self) -> float | None:
-        """Return the seconds that the jobs left will take; None while nothing is known.
+    def _goal(self) -> str:
+        precision = self._plan.precision
+        return "done" if precision is None else f"within ±{format_share(precision)}"
 
-        A job takes what its predecessors of the same cell and arm took, or the mean of all.
-        """
-        means = {name: sum(spent) / len(spent) for name, spent in self._spent.items()}
-        if not means:
-            return None
-        overall = sum(means.values()) / len(means)
-        return sum(means.get(job.benchmark, overall) for job in self._left)
-
-    def _remaining(self) -> str:
-        seconds = self.remaining_seconds()
-        if seconds is None:
+    def _left(self) -> str:
+        seconds = self._schedule.left()
+        if not seconds:
             return ""
+        most = "about" if self._plan.precision is None else "at most about"
         minutes, rest = divmod(round(seconds), 60)
-        return f"about {minutes} min {rest:02} s left" if minutes else f"about {rest} s left"
+        return f"{most} {minutes} min {rest:02} s left" if minutes else f"{most} {rest} s left"
 
     def _print(self, line: str) -> None:
         if self._bar.disable:

@@ -12,7 +12,18 @@ import click
 from harness.arms import check_arms, split_arms
 from harness.isolated import Event, measure
 from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
-from harness.plan import DEFAULT, MAX_COUNT, QUICK, Plan, check_distinct, worker_seed
+from harness.plan import (
+    DEFAULT,
+    MAX_COUNT,
+    PRECISION,
+    QUICK,
+    QUICK_PRECISION,
+    QUICK_SECONDS,
+    SECONDS,
+    Plan,
+    check_distinct,
+    worker_seed,
+)
 from harness.processes import FOREIGN_LIMIT
 from harness.results import (
     Results,
@@ -22,9 +33,11 @@ from harness.results import (
     check_writable,
     load,
 )
+from harness.schedule import Schedule
 from harness.sources import ArmSource
 from harness.verification import verify_briefly
 from reports.equivalence import partial
+from reports.words import counted
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, code_of
@@ -40,14 +53,15 @@ from .options import (
     provider_option,
     selected_scenarios,
     selection_options,
+    share,
     unused_file,
 )
 from .progress import MeasuringProgress
 from .surroundings import find_surroundings
 from .verified import are_refused
 
-# A worker that takes a day hangs.
-_LONGEST_TIMEOUT = 86_400
+# A worker that takes a day hangs, and nobody waits longer for a table.
+_LONGEST = 86_400
 
 # Options that say how to show, not what to measure: all that may stand beside --resume.
 _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
@@ -62,11 +76,21 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
     metavar="LIST",
     help="Arms (stepbench list), or all: the ladder and the floor. The first is the base.",
 )
-@click.option("--quick", is_flag=True, help="Fewer processes, one round in each: a first look.")
+@click.option("--quick", is_flag=True, help="One round in a process, wide intervals: a first look.")
+@click.option(
+    "--precision",
+    metavar="SHARE",
+    help="Add processes until each ratio's interval is within it.  [default: 5%, quick 15%]",
+)
+@click.option(
+    "--seconds",
+    type=click.FloatRange(0),
+    help="Add none after so long.  [default: 11 s a cell and pair of arms, quick 2 s]",
+)
 @click.option(
     "--processes",
     type=click.IntRange(1, MAX_COUNT),
-    help="Processes per cell and arm.  [default: 4, quick 3]",
+    help="So many per cell and arm, whatever the precision.  [default: at least 4, quick 3]",
 )
 @click.option(
     "--rounds",
@@ -84,7 +108,9 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
     help="Whether the garbage collector runs while it is measured.",
 )
 @click.option(
-    "--timeout", type=click.FloatRange(0.1), help="Seconds until a worker counts as hanging."
+    "--timeout",
+    type=click.FloatRange(0.1),
+    help="Seconds that a worker may take to start, and for a round.",
 )
 @click.option(
     "-o",
@@ -117,13 +143,16 @@ def command(
     """Measure the arms and print the speedup table.
 
     A few random runs first show that the arms give the same outputs; arms that differ are not
-    timed. Each arm of each cell runs in pinned processes of its own, the arms taking turns. Every
-    sample is kept in the results file, which pyperf's commands read as well.
+    timed. Each arm of each cell runs in pinned processes of its own; those of a cell take turns,
+    round by round. Processes are added, where an interval is widest, until all ratios are precise
+    or the time is over. Every sample is kept in the results file, which pyperf's commands read as
+    well.
 
     \b
     Examples:
       stepbench speedup
       stepbench speedup --cells 16x8192,64x2048 --quick
+      stepbench speedup --precision 2% --seconds 300
       stepbench speedup --requests 1,8,64 --tokens 64,512,4096 --manager v1
       stepbench speedup --layer-groups full,window=4096 --page-backend generator
       stepbench speedup --trace azure_llm_2023_conv.csv --max-batch 128
@@ -131,8 +160,8 @@ def command(
       stepbench speedup --resume results/speedup.json
     """
     chosen = chosen_format(style, as_json)
-    if timeout is not None and not timeout <= _LONGEST_TIMEOUT:  # Nor not a number.
-        raise click.UsageError(f"--timeout must be at most {_LONGEST_TIMEOUT:,} seconds")
+    if timeout is not None and not timeout <= _LONGEST:  # Nor not a number.
+        raise click.UsageError(f"--timeout must be at most {_LONGEST:,} seconds")
     if resume is not None:
         _check_alone(ctx)
     plan = None if resume is not None else _plan(**options)
@@ -190,6 +219,8 @@ def _plan(
     *,
     arms: str,
     quick: bool,
+    precision: str | None,
+    seconds: float | None,
     processes: int | None,
     rounds: int | None,
     seed: int,
@@ -200,20 +231,40 @@ def _plan(
 ) -> Plan:
     """Return what the options ask for. Raises InputError."""
     scenarios = selected_scenarios(options)
+    names = split_arms(arms)
     protocol = QUICK if quick else DEFAULT
+    reach: float | None = QUICK_PRECISION if quick else PRECISION
+    if precision is not None:
+        reach = share("--precision", precision)
+    given = seconds
+    if seconds is None:
+        each = QUICK_SECONDS if quick else SECONDS
+        seconds = each * len(scenarios) * max(1, len(names) - 1)
+    elif not seconds <= _LONGEST:  # Nor not a number.
+        raise click.UsageError(f"--seconds must be at most {_LONGEST:,}")
     if processes is not None:
-        protocol = replace(protocol, processes=processes)
+        _refuse("--processes is a fixed number", precision=precision, seconds=given)
+        protocol, reach = replace(protocol, processes=processes), None
     if rounds is not None:
         protocol = replace(protocol, rounds=rounds)
     return Plan(
         scenarios=scenarios,
-        arms=split_arms(arms),
+        arms=names,
+        precision=reach,
+        seconds=0.0 if reach is None else seconds,
         protocol=protocol,
         seed=seed,
         cpu=choose_cpu(cpu),
         gc=gc == "on",
         provider=provider,
     )
+
+
+def _refuse(why: str, **options: object) -> None:
+    """Raise click.UsageError if one of these options was given."""
+    for name, value in options.items():
+        if value is not None:
+            raise click.UsageError(f"{why}: --{name} does not go with it")
 
 
 def _check_plan(plan: Plan) -> None:
@@ -224,7 +275,8 @@ def _check_plan(plan: Plan) -> None:
     choose_cpu("none" if plan.cpu is None else str(plan.cpu))
     seed, memory = worker_seed(plan, 0), available_memory()
     for scenario in plan.scenarios:
-        check_feasible(scenario, plan.protocol.iterations, seed, memory)
+        # One process of each arm is there at once.
+        check_feasible(scenario, plan.protocol.iterations, seed, memory, len(plan.arms))
 
 
 def _measure(
@@ -238,29 +290,30 @@ def _measure(
     quiet: bool,
 ) -> tuple[int, int]:
     """Run what is left of ``plan``; return the exit code and how many processes are kept."""
-    done = {job for job, _ in resumed.runs()} if resumed else set()
-    todo = [job for job in plan.jobs() if job not in done]
+    schedule = Schedule(plan)
+    before = resumed.runs() if resumed else []
+    for job, run in before:
+        schedule.add(job, run.values)
     writer = ResultsWriter(file, plan, metadata, resumed)
-    kept = len(done)
+    kept = len(before)
 
     def report(event: Event) -> None:
         nonlocal kept
-        if event.benchmark is not None:
-            writer.add(event.benchmark)
-            kept += 1
+        writer.add(*event.results.values())
+        kept += len(event.results)
         progress.show(event)
 
     with (
         lock_cpu(plan.cpu),
         keep_off(plan.cpu),
-        MeasuringProgress(todo, quiet=quiet) as progress,
+        MeasuringProgress(plan, schedule, quiet=quiet) as progress,
     ):
         try:
-            failures = measure(plan, done, report, timeout, sources)
+            failures = measure(plan, schedule, report, timeout, sources)
         except KeyboardInterrupt:
             failures = None
     if failures is None:
-        say(f"interrupted; {_kept(kept, plan, file)}")
+        say(f"interrupted; {_kept(kept, file)}")
         return INTERRUPTED, kept
     if not kept:
         say("no process finished, so there is nothing to keep")
@@ -268,11 +321,11 @@ def _measure(
     return min(map(code_of, failures), default=0), kept
 
 
-def _kept(kept: int, plan: Plan, file: Path) -> str:
+def _kept(kept: int, file: Path) -> str:
     if not kept:
         return "no process had finished, so there is nothing to keep"
     return (
-        f"{kept} of {len(plan.jobs())} processes are kept in {file}; carry on with: "
+        f"{counted(kept, 'process')} {'is' if kept == 1 else 'are'} kept in {file}; carry on with: "
         f"{program()} speedup --resume {shlex.quote(str(file))}"
     )
 

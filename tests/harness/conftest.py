@@ -4,6 +4,7 @@ from pathlib import Path
 import pytest
 
 from harness import isolated
+from harness.plan import Plan
 
 from .checkouts import Checkout
 from .gate_worlds import World
@@ -20,8 +21,8 @@ def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     original = isolated.worker_command
     script = str(Path(__file__).parent / "subjects/worker.py")
 
-    def command(*arguments: object) -> list[str]:
-        python, *options = original(*arguments)  # type: ignore[arg-type]
+    def command(plan: Plan) -> list[str]:
+        python, *options = original(plan)
         module = options.index("-m")
         assert options[module + 1] == "harness.worker"
         return [python, *options[:module], script, *options[module + 2 :]]

@@ -13,6 +13,7 @@ import pyperf
 import pytest
 
 from harness.child import WorkerError, run_child
+from harness.isolated import run_jobs
 from harness.plan import Job, Plan, Protocol
 from harness.results import ResultsWriter
 from scenarios.scenario import SteadyDecode
@@ -84,6 +85,14 @@ def write_results(path: Path, plan: Plan | None = None, **benchmark: Any) -> lis
     for job in plan.jobs():
         writer.add(make_benchmark(job, **benchmark))
     return plan.jobs()
+
+
+def run_job(plan: Plan, job: Job, timeout: float = 60) -> pyperf.Benchmark:
+    """Measure one process alone; raise what it failed with."""
+    (outcome,) = run_jobs(plan, [job], timeout).values()
+    if isinstance(outcome, WorkerError):
+        raise outcome
+    return outcome
 
 
 def child_processes() -> set[int]:

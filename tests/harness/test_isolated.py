@@ -4,31 +4,43 @@ import signal
 import threading
 from itertools import groupby
 from pathlib import Path
+from typing import Any
 
 import psutil
+import pyperf
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from harness.child import hash_seed
-from harness.isolated import Event, default_timeout, measure
+from harness.isolated import PLACES, Event, default_timeout, measure
 from harness.machine import allowed_cpus
 from harness.plan import Job, Plan
+from harness.schedule import Schedule
+from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .helpers import OTHER, TINY, child_processes, make_plan
 
 
 def run(plan: Plan, done: tuple[Job, ...] = (), timeout: float | None = 60) -> list[str]:
-    """Measure; return what was reported, one word before a job and one after it."""
+    """Measure; return what was reported, a line before the processes of a cell and one after."""
     log = []
+    schedule = Schedule(plan)
+    for job in done:
+        schedule.add(job, [1.0] * plan.protocol.values)
 
     def report(event: Event) -> None:
-        assert event.benchmark is None or event.error is None
-        end = "ok" if event.benchmark else "failed" if event.error else "start"
-        log.append(f"{event.job.benchmark} {event.job.process} {end}")
+        first = event.jobs[0]
+        where = f"{first.scenario.name} {first.process}:"
+        if not event.results and not event.errors:
+            log.append(f"{where} {' '.join(job.arm for job in event.jobs)}")
+            return
+        assert not event.results.keys() & event.errors.keys()
+        ends = {job.arm: "ok" for job in event.results} | {job.arm: "no" for job in event.errors}
+        log.append(f"{where} {' '.join(f'{job.arm} {ends[job.arm]}' for job in event.jobs)}")
 
-    measure(plan, done, report, timeout)
+    measure(plan, schedule, report, timeout)
     return log
 
 
@@ -36,34 +48,31 @@ def run(plan: Plan, done: tuple[Job, ...] = (), timeout: float | None = 60) -> l
 def test_a_failure_takes_that_arm_of_that_cell_out_and_no_other():
     plan = make_plan("full-copy", "crash-on-three", scenarios=[OTHER, TINY], processes=2)
     assert run(plan) == [
-        *["v2-3x40/full-copy 0 start", "v2-3x40/full-copy 0 ok"],
-        *["v2-3x40/crash-on-three 0 start", "v2-3x40/crash-on-three 0 failed"],
-        *["v2-2x40/full-copy 0 start", "v2-2x40/full-copy 0 ok"],
-        *["v2-2x40/crash-on-three 0 start", "v2-2x40/crash-on-three 0 ok"],
-        # The second turn goes the other way round, and without the arm that failed.
-        *["v2-3x40/full-copy 1 start", "v2-3x40/full-copy 1 ok"],
-        *["v2-2x40/crash-on-three 1 start", "v2-2x40/crash-on-three 1 ok"],
-        *["v2-2x40/full-copy 1 start", "v2-2x40/full-copy 1 ok"],
+        *["v2-3x40 0: full-copy crash-on-three", "v2-3x40 0: full-copy ok crash-on-three no"],
+        *["v2-2x40 0: full-copy crash-on-three", "v2-2x40 0: full-copy ok crash-on-three ok"],
+        *["v2-3x40 1: full-copy", "v2-3x40 1: full-copy ok"],
+        *["v2-2x40 1: full-copy crash-on-three", "v2-2x40 1: full-copy ok crash-on-three ok"],
     ]
 
 
 @pytest.mark.usefixtures("notes", "no_child_left")
 def test_what_was_finished_before_a_failure_counts():
-    log = run(make_plan("crash-second-time", processes=3))
-    assert [line.split()[1:] for line in log if not line.endswith("start")] == [
-        ["0", "ok"],
-        ["1", "failed"],
+    assert run(make_plan("crash-second-time", processes=3))[1::2] == [
+        "v2-2x40 0: crash-second-time ok",
+        "v2-2x40 1: crash-second-time no",
     ]
 
 
 @pytest.mark.usefixtures("notes", "no_child_left")
 def test_failures_come_back_in_order_and_are_those_reported():
     plan = make_plan("crash", "exit", scenarios=[TINY, OTHER])
-    reported = []
+    reported: list[WorkerError] = []
 
-    failures = measure(plan, (), lambda event: reported.append(event.error), 60)
+    failures = measure(
+        plan, Schedule(plan), lambda event: reported.extend(event.errors.values()), 60
+    )
 
-    assert [error for error in reported if error] == failures
+    assert reported == failures
     assert [str(failure).partition(", process 1: the worker ")[::2] for failure in failures] == [
         ("cell v2-2x40, arm crash", "failed: RuntimeError: the subject broke"),
         ("cell v2-2x40, arm exit", "exited with 3"),
@@ -76,11 +85,45 @@ def test_failures_come_back_in_order_and_are_those_reported():
 def test_jobs_that_are_done_are_left_out():
     plan = make_plan(processes=2)
     first, second, third, fourth = plan.jobs()
-    assert measure(plan, plan.jobs(), lambda _: pytest.fail("nothing is left")) == []
+    assert run(plan, done=(first, second, third, fourth)) == []
     assert run(plan, done=(first, third, fourth)) == [
-        f"{second.benchmark} 0 start",
-        f"{second.benchmark} 0 ok",
+        f"v2-2x40 0: {second.arm}",
+        f"v2-2x40 0: {second.arm} ok",
     ]
+
+
+@pytest.mark.usefixtures("notes", "no_child_left")
+def test_arms_take_turns_at_rounds_and_each_run_notes_its_places(notes: Path):
+    plan = make_plan("look", "look-again", processes=2, rounds=4, samples=3, warmups=2)
+    found: dict[Job, pyperf.Benchmark] = {}
+
+    assert measure(plan, Schedule(plan), lambda event: found.update(event.results)) == []
+
+    seen = [
+        json.loads(line) for file in notes.glob("look-*") for line in file.read_text().splitlines()
+    ]
+    for process in range(2):
+        own = [one for one in seen if one["hash_seed"] == str(hash_seed(0, process))]
+        turns = [len(list(group)) for _, group in groupby(sorted(own, key=when), key=who)]
+        # Two warm-ups each, then rounds: where one ends and the other's begins, they may touch.
+        assert sum(turns) == 2 * (2 + 4 * 3)
+        assert turns[0] == 2
+        assert all((turn - turns[0]) % 3 in (0, 1) for turn in turns)
+        places = [
+            found[job].get_runs()[0].get_metadata()[PLACES].split(",")
+            for job in plan.group(TINY, process)
+        ]
+        # In each round one goes first and the other second; each goes first twice.
+        assert [set(pair) for pair in zip(*places, strict=True)] == [{"0", "1"}] * 4
+        assert [own.count("0") for own in places] == [2, 2]
+
+
+def when(seen: dict[str, Any]) -> float:
+    return float(seen["time"])
+
+
+def who(seen: dict[str, Any]) -> int:
+    return int(seen["pid"])
 
 
 @pytest.mark.usefixtures("no_child_left")
@@ -92,11 +135,11 @@ def test_an_interrupt_between_workers_ends_the_measurement(when: str):
     def report(event: Event) -> None:
         log.append(event)
         assert child_processes() == before
-        if (event.benchmark is not None) == (when == "after"):
+        if bool(event.results) == (when == "after"):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        measure(make_plan(), (), report)
+        measure(make_plan(), Schedule(make_plan()), report)
     assert len(log) == {"before": 1, "after": 2}[when]
 
 
@@ -113,9 +156,10 @@ def test_an_interrupt_during_a_worker_leaves_none_behind(notes: Path):
     before = child_processes()
     thread = threading.Thread(target=interrupt)
     thread.start()
+    plan = make_plan("hang", "full-copy")
     try:
         with pytest.raises(KeyboardInterrupt):
-            measure(make_plan("hang"), (), lambda _: None)
+            measure(plan, Schedule(plan), lambda _: None)
     finally:
         over.set()
         thread.join()
@@ -128,7 +172,7 @@ def test_what_a_worker_sees(notes: Path):
     cpu = allowed_cpus()[-1]
     plan = make_plan("look", "look-again", seed=5, cpu=cpu, processes=2)
 
-    assert measure(plan, (), lambda _: None) == []
+    assert measure(plan, Schedule(plan), lambda _: None) == []
 
     lines = [line for file in notes.glob("look-*") for line in file.read_text().splitlines()]
     seen = [json.loads(line) for line in lines]
@@ -155,7 +199,8 @@ def test_what_a_worker_sees(notes: Path):
 
 @pytest.mark.usefixtures("no_child_left")
 def test_the_collector_runs_in_the_worker_if_asked(notes: Path):
-    measure(make_plan("look", gc=True, processes=1), (), lambda _: None)
+    plan = make_plan("look", gc=True, processes=1)
+    measure(plan, Schedule(plan), lambda _: None)
     (file,) = notes.glob("look-*")
     seen = [json.loads(line) for line in file.read_text().splitlines()]
     assert {(one["gc"], one["frozen"]) for one in seen} == {(True, False)}

@@ -1,4 +1,4 @@
-"""``harness.isolated.run_worker``: known subjects that fail, each in its way."""
+"""``harness.isolated``: known subjects that fail, each in its way."""
 
 import os
 import signal
@@ -11,9 +11,8 @@ import pytest
 
 from harness import isolated
 from harness.child import WorkerError
-from harness.isolated import run_worker
 
-from .helpers import make_plan
+from .helpers import make_plan, run_job
 
 pytestmark = pytest.mark.usefixtures("no_child_left")
 
@@ -21,7 +20,7 @@ pytestmark = pytest.mark.usefixtures("no_child_left")
 def error_of(arm: str, timeout: float = 60) -> str:
     plan = make_plan(arm)
     with pytest.raises(WorkerError) as caught:
-        run_worker(plan, plan.jobs()[0], timeout)
+        run_job(plan, plan.jobs()[0], timeout)
     return str(caught.value)
 
 
@@ -47,9 +46,9 @@ def test_an_error_names_cell_arm_process_and_reason(arm: str, reason: str):
 def test_a_hanging_worker_is_killed(notes: Path):
     plan = make_plan("hang")
     with pytest.raises(WorkerError) as caught:
-        run_worker(plan, plan.jobs()[1], 3.0)
+        run_job(plan, plan.jobs()[1], 1.5)
     assert str(caught.value) == (
-        "cell v2-2x40, arm hang, process 2: the worker hung: no result after 3 s"
+        "cell v2-2x40, arm hang, process 2: the worker hung: no result after 1.5 s"
     )
     assert not psutil.pid_exists(int((notes / "hang").read_text()))
 
@@ -65,7 +64,7 @@ def test_a_hanging_worker_leaves_no_pipe_open():
     before = here.num_fds()
     # The error is held: nothing may depend on when the garbage collector comes by.
     with pytest.raises(WorkerError) as caught:
-        run_worker(plan, plan.jobs()[0], 0.2)
+        run_job(plan, plan.jobs()[0], 0.2)
     assert here.num_fds() == before, caught
 
 
@@ -94,7 +93,7 @@ def test_what_a_worker_started_dies_with_it(notes: Path):
 )
 def test_anything_else_on_stdout_is_no_result(monkeypatch: pytest.MonkeyPatch, text: str):
     print_it = f"import sys; sys.stdout.buffer.write({text.encode('latin-1')!r})"
-    monkeypatch.setattr(isolated, "worker_command", lambda *_: [sys.executable, "-c", print_it])
+    monkeypatch.setattr(isolated, "worker_command", lambda _: [sys.executable, "-c", print_it])
     assert error_of("any") == "cell v2-2x40, arm any, process 1: the worker returned no result"
 
 
@@ -102,5 +101,5 @@ def test_anything_else_on_stdout_is_no_result(monkeypatch: pytest.MonkeyPatch, t
 @pytest.mark.parametrize("arm", ["print", "native-print", "loud-import"])
 def test_an_arm_may_print(arm: str):
     plan = make_plan(arm)
-    (result,) = run_worker(plan, plan.jobs()[0], 60).get_runs()
+    (result,) = run_job(plan, plan.jobs()[0]).get_runs()
     assert len(result.values) == 6

@@ -179,9 +179,9 @@ def test_a_damaged_file(file: Path, kind: str):
 
 def test_a_file_of_a_later_version(file: Path):
     document = pytest_document(PLAN)
-    of_all(document, stepbench_format=2)
+    of_all(document, stepbench_format=3)
 
-    expected = "written by a later stepbench: format 2, this one reads 1"
+    expected = "written by a later stepbench: format 3, this one reads 2"
     assert error_of(write(file, document)) == expected
 
 

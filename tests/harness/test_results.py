@@ -62,7 +62,7 @@ def test_what_was_written_is_read_back(tmp_path: Path):
 
     assert results.path == file
     assert results.plan == PLAN
-    assert results.metadata["stepbench_format"] == FORMAT == 1
+    assert results.metadata["stepbench_format"] == FORMAT == 2
     assert results.metadata["stepbench_version"] == "1.2"
     assert results.metadata["stepbench_dirty"] == 1
     assert results.machine == tuple(str(MACHINE[field]) for field in MACHINE_FIELDS)

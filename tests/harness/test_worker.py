@@ -1,40 +1,43 @@
 import json
 import os
-import subprocess
 from pathlib import Path
 from typing import Any
 
 import pyperf
 import pytest
 
+from harness import isolated
 from harness.child import hash_seed
-from harness.isolated import run_worker, worker_command
 from harness.machine import allowed_cpus
 from harness.plan import Job, Plan
+from scenarios.errors import WorkerError
 from scenarios.scenario import TraceReplay, from_dict
 
-from .helpers import OTHER, TINY, make_plan
-
-
-def run(plan: Plan, job: Job) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        worker_command(plan, job), capture_output=True, text=True, check=False, timeout=60
-    )
+from .helpers import OTHER, TINY, make_plan, run_job
 
 
 def metadata(plan: Plan, job: Job) -> dict[str, Any]:
-    (only,) = run_worker(plan, job, 60).get_runs()
+    (only,) = run_job(plan, job).get_runs()
     found: dict[str, Any] = only.get_metadata()
     return found
 
 
-def test_the_result_alone_goes_to_stdout():
-    plan = make_plan()
-    done = run(plan, plan.jobs()[0])
+def test_the_result_alone_goes_to_stdout(monkeypatch: pytest.MonkeyPatch):
+    said: list[str | WorkerError] = []
+    real = isolated.run_in_turns
 
-    assert (done.returncode, done.stderr) == (0, "")
-    assert done.stdout.count("\n") == 1
-    document = json.loads(done.stdout)
+    def run(*arguments: Any) -> list[str | WorkerError]:  # noqa: ANN401
+        said.extend(real(*arguments))
+        return said
+
+    monkeypatch.setattr(isolated, "run_in_turns", run)
+    plan = make_plan()
+    run_job(plan, plan.jobs()[0])
+
+    (text,) = said
+    assert isinstance(text, str)
+    assert text.count("\n") == 1
+    document = json.loads(text)
     assert len(document["benchmarks"]) == 1
     (result,) = document["benchmarks"][0]["runs"]
     # One value for each timed iteration, and none of pyperf's own calibration.
@@ -48,7 +51,7 @@ def test_the_result_alone_goes_to_stdout():
 def test_the_protocol_is_followed(warmups: int, rounds: int, samples: int):
     plan = make_plan(warmups=warmups, rounds=rounds, samples=samples)
 
-    (only,) = run_worker(plan, plan.jobs()[1], 60).get_runs()
+    (only,) = run_job(plan, plan.jobs()[1]).get_runs()
 
     assert len(only.warmups) == warmups
     assert len(only.values) == rounds * samples
@@ -119,12 +122,10 @@ def test_modules_in_the_working_folder_are_not_imported(
         (tmp_path / f"{name}.py").write_text("raise RuntimeError('shadowed')\n")
     monkeypatch.chdir(tmp_path)
     plan = make_plan()
-    assert isinstance(run_worker(plan, plan.jobs()[0], 60), pyperf.Benchmark)
+    assert isinstance(run_job(plan, plan.jobs()[0]), pyperf.Benchmark)
 
 
 def test_an_unknown_arm_ends_with_its_name():
     plan = make_plan("incremetal")
-    done = run(plan, plan.jobs()[0])
-    assert done.returncode == 1
-    assert done.stdout == ""
-    assert "unknown arm 'incremetal': did you mean 'incremental'?" in done.stderr
+    with pytest.raises(WorkerError, match=r"unknown arm 'incremetal': did you mean 'incremental'"):
+        run_job(plan, plan.jobs()[0])

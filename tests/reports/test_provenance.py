@@ -69,14 +69,48 @@ def test_it_says_how(write_results: WriteResults, gc: bool, cpu: int | None, fac
 
     text = provenance(write_results(plan, ONE))
 
-    assert "in 4 processes of its own" in text
+    assert "in 1 process of its own" in text
+    assert "took turns on one core, round by round, in random and balanced order" in text
     assert "10 warm-up iterations, then 9 rounds of 15," in text
-    assert "geometric mean, over processes, of the ratio of two processes" in text
-    assert "95 % Student t interval of their logarithms" in text
+    assert "a speedup is the geometric mean over processes" in text
+    assert "95 % Student t interval of their logarithms." in text
+    assert "98 %" not in text
     assert "Seed 4711." in text
     assert text.endswith("Repeat with `stepbench speedup --cells '2x64' --seed 4711`.")
     for fact in facts:
         assert fact in text
+
+
+def test_it_says_how_many_processes_were_added_and_what_that_does_to_intervals(
+    write_results: WriteResults,
+):
+    plan = make_plan(
+        SteadyDecode(requests=2, tokens=64),
+        SteadyDecode(requests=2, tokens=65),
+        precision=0.05,
+        seconds=90.0,
+    )
+    counts = {0: 4, 1: 6}
+    samples = {
+        (cell, arm, process): 1.0
+        for cell, count in counts.items()
+        for arm in plan.arms
+        for process in range(count)
+    }
+
+    text = provenance(write_results(plan, samples))
+
+    assert "in 4 to 6 processes of its own" in text
+    assert "added until each ratio was within ±5 % or 90 s were over" in text
+    assert "It is computed for 98 %" in text
+
+
+def test_a_file_of_the_first_format_says_that_processes_ran_one_after_the_other(
+    write_results: WriteResults,
+):
+    text = provenance(write_results(make_plan(), ONE, metadata={"stepbench_format": 1}))
+
+    assert "in 3 processes of its own, one after the other;" in text
 
 
 def test_a_single_process_and_round_are_in_the_singular(write_results: WriteResults):
@@ -184,7 +218,7 @@ def test_it_says_what_the_floor_is(write_results: WriteResults, arms: tuple[str,
 
     assert (
         "`floor` is no arm but the bare cost of building the output objects; x floor is an arm's "
-        "time over the floor's, from the same pairs of processes as a speedup. "
+        "time over the floor's, formed as a speedup is. "
     ) in text
 
 

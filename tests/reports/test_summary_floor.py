@@ -163,5 +163,6 @@ def test_processes_of_the_floor_that_disagree_are_named(write_results: WriteResu
     summary = summarise(write_results(make_plan(arms=("batched", "floor")), samples))
 
     assert summary.notes == (
-        "Noisy: processes of the same cell differ, v2-2x64 with `floor` (by a factor of 1.50).",
+        "Noisy: rounds of the same cell and arm differ, those of v2-2x64 with `floor` by a factor "
+        "of 1.40 (the middle four fifths).",
     )

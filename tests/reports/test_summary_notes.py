@@ -4,8 +4,10 @@ from dataclasses import replace
 
 import pytest
 
+from harness.plan import Protocol
 from harness.results import Results
 from reports.summary import Summary, machines_note, summarise
+from reports.table import speedup_table
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .conftest import MACHINE, WriteResults, make_plan, make_summary
@@ -131,9 +133,58 @@ def test_processes_that_disagree_are_named(write_results: WriteResults):
     results = _by_length(write_results, {100: (2.0, 2.0, 3.0)})
 
     assert summarise(results).notes == (
-        "Noisy: processes of the same cell differ, v2-4x100 with `full-copy` (by a factor of "
-        "1.50).",
+        "Noisy: rounds of the same cell and arm differ, those of v2-4x100 with `full-copy` by a "
+        "factor of 1.40 (the middle four fifths).",
     )
+
+
+def test_a_machine_of_two_speeds_is_told_in_one_line(write_results: WriteResults):
+    # Slow in the second half of each process, for both arms: the ratio of each round is 4.
+    plan = make_plan(
+        SteadyDecode(requests=4, tokens=100),
+        SteadyDecode(requests=4, tokens=200),
+        protocol=Protocol(processes=3, warmups=1, rounds=4, samples=1),
+    )
+    samples = {
+        (cell, arm, process): [seconds * factor for factor in (1.0, 1.0, 1.5, 1.5)]
+        for cell in (0, 1)
+        for arm, seconds in (("full-copy", 4.0), ("incremental", 1.0))
+        for process in range(3)
+    }
+
+    summary = summarise(write_results(plan, samples))
+
+    assert summary.notes == (
+        "The machine had two speeds: 50% of the rounds took 1.50 times as long as the other "
+        "rounds of their cell and arm. A time is the median of all rounds; a ratio is formed of "
+        "rounds that followed each other.",
+    )
+    assert [cell.speedups["incremental"].value for cell in summary.cells] == [4.0, 4.0]
+    assert all(cell.speedups["incremental"].high == 4.0 for cell in summary.cells)
+
+
+def test_ratios_that_are_not_as_precise_as_was_asked_for_are_counted(write_results: WriteResults):
+    noisy, steady = (1.0, 1.1, 1.0), (2.0, 2.0, 2.0)
+    samples = {
+        **{(0, "full-copy", process): value for process, value in enumerate(noisy)},
+        **{(1, "full-copy", process): value for process, value in enumerate(steady)},
+        **{(cell, "incremental", process): 1.0 for cell in (0, 1) for process in range(3)},
+    }
+    cells = SteadyDecode(requests=4, tokens=100), SteadyDecode(requests=4, tokens=200)
+
+    asked = summarise(write_results(make_plan(*cells, precision=0.05, seconds=90.0), samples))
+    free = summarise(write_results(make_plan(*cells), samples, name="free.json"))
+
+    assert asked.notes[-1] == (
+        "1 of 2 ratios is not within ±5 % after the 90 s that were given. "
+        f"`--resume {asked.file}` adds processes for as long again."
+    )
+    assert [row[-1] for row in speedup_table(asked).rows] == [
+        "1.03x (0.83 to 1.29, not within ±5 %) no clear difference",
+        "2.00x (2.00 to 2.00)",
+    ]
+    assert not any("within" in note for note in free.notes)
+    assert "within" not in speedup_table(free).rows[0][-1]
 
 
 @pytest.mark.parametrize("field", ["load_avg_1min", "stepbench_load_start"])

@@ -80,7 +80,7 @@ FOREIGN = {
     "a list": lambda _: "[]",
     "a number": lambda _: "1",
     "pyperf's, not ours": lambda text: _without(text, "stepbench_format"),
-    "of a later version": lambda text: _with_metadata(text, stepbench_format=2),
+    "of a later version": lambda text: _with_metadata(text, stepbench_format=3),
     "without its plan": lambda text: _without(text, "stepbench_plan"),
     "with a damaged plan": lambda text: _with_metadata(text, stepbench_plan="{}"),
     "with words for numbers in its plan": lambda text: text.replace(
@@ -105,7 +105,7 @@ def test_what_is_no_results_file_is_refused_by_name(
     [
         ("truncated", "truncated"),
         ("pyperf's, not ours", "not one that stepbench wrote"),
-        ("of a later version", "later stepbench: format 2, this one reads 1"),
+        ("of a later version", "later stepbench: format 3, this one reads 2"),
         ("with a damaged plan", "damaged"),
     ],
 )

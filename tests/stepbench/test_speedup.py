@@ -42,7 +42,7 @@ def test_a_measurement_from_start_to_end():
     # Progress and where the samples are go to stderr.
     (file,) = Path().rglob("*.json")
     assert re.fullmatch(r"results/speedup-\d{8}-\d{6}\.json", str(file))
-    assert ran.err.splitlines()[0] == "stepbench: 4 processes to run"
+    assert ran.err.splitlines()[0] == "stepbench: 1 cell, 2 processes of each arm"
     assert ran.err.splitlines()[-1] == (
         f"stepbench: samples kept in {file}; as Markdown: stepbench report {file} --format markdown"
     )

@@ -3,38 +3,43 @@
 import errno
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
+from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import psutil
 import pytest
 
 from harness import isolated
-from harness.plan import Job, Plan
+from harness.child import Child
+from scenarios.errors import WorkerError
 
 from .conftest import Run, stored_runs
 
 TWO_CELLS = ("--cells", "2x64,1x8", "--quick", "--processes", "2", "-o", "x.json")
 
-Sabotage = Callable[[Callable[[Job], bool], str], None]
+Sabotage = Callable[[Callable[[str], bool], str], None]
 
 
 @pytest.fixture
 def sabotage(monkeypatch: pytest.MonkeyPatch) -> Sabotage:
     """Puts other programs in the place of some workers."""
-    real = isolated.worker_command
+    real = isolated.run_in_turns
 
-    def replace(is_hit: Callable[[Job], bool], program: str) -> None:
-        def command(plan: Plan, job: Job) -> list[str]:
-            return [sys.executable, "-c", program] if is_hit(job) else real(plan, job)
+    def sabotaged(is_hit: Callable[[str], bool], program: str) -> None:
+        def run(children: Sequence[Child], *rest: Any) -> list[str | WorkerError]:  # noqa: ANN401
+            bad = [sys.executable, "-c", program]
+            played = [replace(one, command=bad) if is_hit(one.what) else one for one in children]
+            return real(played, *rest)
 
-        monkeypatch.setattr(isolated, "worker_command", command)
+        monkeypatch.setattr(isolated, "run_in_turns", run)
 
-    return replace
+    return sabotaged
 
 
-def _is_hit(job: Job) -> bool:
-    return job.benchmark == "v2-2x64/incremental"
+def _is_hit(worker: str) -> bool:
+    return worker.startswith("cell v2-2x64, arm incremental")
 
 
 @pytest.mark.parametrize(
@@ -72,7 +77,7 @@ def test_a_worker_that_dies_is_named_and_the_rest_is_measured(
 
 
 def test_what_was_measured_before_a_failure_counts(run_here: Run, sabotage: Sabotage):
-    sabotage(lambda job: _is_hit(job) and job.process == 1, "raise SystemExit(3)")
+    sabotage(lambda worker: _is_hit(worker) and "process 2" in worker, "raise SystemExit(3)")
 
     ran = run_here("speedup", *TWO_CELLS, "-q")
 

@@ -55,6 +55,29 @@ def test_without_options_the_reference_cells_are_measured(plan_only: PlanOnly):
     assert plan.command == "stepbench speedup"
 
 
+def test_ratios_are_to_be_precise_within_a_time_that_grows_with_what_is_compared(
+    plan_only: PlanOnly,
+):
+    usual, _ = plan_only()
+    assert (usual.precision, usual.seconds) == (0.05, 90.0)
+    quick, _ = plan_only("--quick")
+    assert (quick.precision, quick.seconds) == (0.15, 15.0)
+    four, _ = plan_only("--cells", "1x1", "--arms", "full-copy,incremental,batched,floor")
+    assert four.seconds == 3 * 90 / 8
+    alone, _ = plan_only("--cells", "1x1,1x2", "--arms", "batched")
+    assert alone.seconds == 2 * 90 / 8
+
+
+def test_precision_and_time_are_what_was_asked_for(plan_only: PlanOnly):
+    plan, _ = plan_only("--cells", "1x1", "--precision", "2%", "--seconds", "7.5")
+    assert (plan.precision, plan.seconds, plan.protocol.processes) == (0.02, 7.5, 4)
+
+
+def test_a_number_of_processes_is_exact(plan_only: PlanOnly):
+    plan, _ = plan_only("--cells", "1x1", "--processes", "6")
+    assert (plan.precision, plan.seconds, plan.protocol.processes) == (None, 0.0, 6)
+
+
 def test_quick_is_one_round_in_fewer_processes(plan_only: PlanOnly):
     usual, _ = plan_only("--cells", "1x1")
     quick, _ = plan_only("--cells", "1x1", "--quick")

@@ -1,5 +1,6 @@
 """Bad input: exit code 2, one line on stderr, nothing measured, no results file."""
 
+import json
 import os
 from pathlib import Path
 
@@ -122,8 +123,38 @@ def test_a_cell_that_does_not_fit_the_memory_says_what_it_needs(run_here: Run):
     # 1.7e12 tokens: no less than the four bytes of each, and no more than a hundred.
     assert_refused(ran, "v2-100000x16777216", "would not fit the memory", "are available")
     needed = float(ran.err.partition("up to ")[2].partition(" GB")[0])
-    assert 6_700 < needed < 170_000
+    # Of either arm.
+    assert 2 * 6_700 < needed < 2 * 170_000
+    assert "GB for 2 at once" in ran.err
     assert _no_results()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--precision", "5"], "--precision takes a share such as 0.5% or 0.005, not '5'"),
+        (["--precision", "0.5"], "--precision '0.5': write 0.5% or"),
+        (["--precision", "nan"], "--precision takes a share"),
+        (["--seconds", "-1"], "-1"),
+        (["--seconds", "nan"], "--seconds must be at most 86,400"),
+        (["--precision", "5%", "--processes", "3"], "--precision does not go with it"),
+        (["--seconds", "5", "--processes", "3"], "--seconds does not go with it"),
+    ],
+)
+def test_a_precision_that_makes_no_sense_is_refused(run_here: Run, arguments: list[str], text: str):
+    assert_refused(run_here("speedup", "--cells", "1x1", *arguments), text)
+    assert _no_results()
+
+
+def test_a_file_of_a_version_without_turns_is_reported_and_not_carried_on_with(
+    run_here: Run, results: str
+):
+    document = json.loads(Path(results).read_text())
+    document["metadata"]["stepbench_format"] = 1
+    Path(results).write_text(json.dumps(document))
+
+    assert_refused(run_here("speedup", "--resume", results), results, "did not take turns")
+    assert run_here("report", results).code == 0
 
 
 def test_a_core_that_is_not_allowed_is_refused_with_those_that_are(run_here: Run):

@@ -148,6 +148,7 @@ class Look(Subject):
         tokens = repr([request.get_tokens(0) for request in requests])
         seen = {
             "pid": os.getpid(),
+            "time": time.monotonic(),
             "session": os.getsid(0),
             "hash_seed": os.environ.get("PYTHONHASHSEED"),
             "cpus": sorted(os.sched_getaffinity(0)),
