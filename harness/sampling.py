@@ -35,7 +35,7 @@ class Sampler:
         background: Background | None = None,
         warmups: int = 0,
         rounds: Sequence[int] = (),
-        wait: Callable[[], object] = bool,
+        wait: Callable[[], object] = lambda: None,
     ) -> None:
         self.shapes: list[tuple[int, int]] = []
         self.left: list[float] = []

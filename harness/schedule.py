@@ -6,12 +6,66 @@ import math
 import statistics
 import time
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
 
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .arms import FLOOR
 from .plan import MAX_COUNT, Job, Plan
 from .precision import log_ratio, ratio_of, reach, round_medians
+
+
+@dataclass
+class _Cell:
+    """What is known of a cell so far.
+
+    Attributes:
+        scenario: the cell.
+        pairs: the arms of the ratios that stand in the table.
+        rounds: of each arm and process the medians of its rounds.
+        failed: the arms that are not measured any more.
+        took: seconds that the processes took that ran at once.
+    """
+
+    scenario: SteadyDecode | TraceReplay
+    pairs: Sequence[tuple[str, str]]
+    rounds: dict[str, dict[int, list[float]]]
+    failed: set[str] = field(default_factory=set)
+    took: list[float] = field(default_factory=list)
+    _reach: float | None = None
+
+    def add(self, job: Job, rounds: list[float]) -> None:
+        self.rounds[job.arm][job.process] = rounds
+        self._reach = None
+
+    def leave_out(self, arm: str) -> None:
+        self.failed.add(arm)
+        self._reach = None
+
+    def left(self, process: int) -> list[str]:
+        """Return the arms of which a process has still to be measured."""
+        return [
+            arm for arm, own in self.rounds.items() if process not in own and arm not in self.failed
+        ]
+
+    def missing(self, least: int) -> int:
+        """Return of how many of the first processes an arm has still to be measured."""
+        return sum(bool(self.left(process)) for process in range(least))
+
+    def next_process(self) -> int:
+        return max((process for own in self.rounds.values() for process in own), default=-1) + 1
+
+    def reach(self) -> float:
+        """Return how far the interval of its widest ratio reaches; 0 where there is no ratio."""
+        if self._reach is None:
+            pairs = [pair for pair in self.pairs if not self.failed & {*pair}]
+            self._reach = max(map(self._reach_of, pairs), default=0.0)
+        return self._reach
+
+    def _reach_of(self, pair: tuple[str, str]) -> float:
+        above, below = (self.rounds[arm] for arm in pair)
+        logs = [log_ratio(above[number], below[number]) for number in above.keys() & below.keys()]
+        return reach(ratio_of(logs, is_looked_at=True)) if len(logs) > 1 else math.inf
 
 
 class Schedule:
@@ -26,106 +80,77 @@ class Schedule:
         self._plan = plan
         self._clock = clock
         self._end = clock() + plan.seconds
-        self._rounds: dict[Job, list[float]] = {}
-        self._failed: set[str] = set()
-        self._took: dict[str, list[float]] = {}
+        arms = [arm for arm in plan.arms if arm != FLOOR]
+        pairs = [(arm, arms[0]) for arm in arms[1:]]
+        pairs += [(arm, FLOOR) for arm in arms if FLOOR in plan.arms]
+        self._cells = {
+            scenario.name: _Cell(scenario, pairs, {arm: {} for arm in plan.arms})
+            for scenario in plan.scenarios
+        }
+        self._in_any_case = [
+            (scenario, process)
+            for process in reversed(range(plan.protocol.processes))
+            for scenario in reversed(plan.scenarios)
+        ]
 
     def add(self, job: Job, values: Sequence[float]) -> None:
         """Take in the samples of a process."""
-        self._rounds[job] = round_medians(values, self._plan.protocol.samples)
+        rounds = round_medians(values, self._plan.protocol.samples)
+        self._cells[job.scenario.name].add(job, rounds)
 
     def leave_out(self, job: Job) -> None:
         """Measure an arm no more in a cell in which it failed."""
-        self._failed.add(job.benchmark)
+        self._cells[job.scenario.name].leave_out(job.arm)
 
     def note_time(self, scenario: SteadyDecode | TraceReplay, seconds: float) -> None:
         """Note how long processes of a cell took that ran at once."""
-        self._took.setdefault(scenario.name, []).append(seconds)
+        self._cells[scenario.name].took.append(seconds)
 
     def next_group(self) -> list[Job]:
         """Return the processes that run next, all of one cell and at once; none at the end."""
-        return next(filter(None, (self._in_any_case(), self._added())), [])
+        while self._in_any_case:
+            scenario, process = self._in_any_case[-1]
+            if jobs := self._jobs(self._cells[scenario.name], process):
+                return jobs
+            self._in_any_case.pop()
+        return self._added()
 
     def left(self) -> float:
         """Return about how many seconds the rest will take at most, by what was measured so far."""
-        known = [seconds for took in self._took.values() for seconds in took]
+        known = [seconds for cell in self._cells.values() for seconds in cell.took]
         mean = statistics.fmean(known) if known else 0.0
         needed = sum(
-            statistics.fmean(self._took.get(scenario.name, [mean]))
-            for process in self._in_any()
-            for scenario in self._plan.scenarios
-            if self._open(scenario, process)
+            cell.missing(self._plan.protocol.processes) * statistics.fmean(cell.took or [mean])
+            for cell in self._cells.values()
         )
-        if self._plan.precision is None or self.done() == len(self._plan.scenarios):
+        if self._plan.precision is None or self.done() == len(self._cells):
             return needed
         return max(needed, self._end - self._clock())
 
     def done(self) -> int:
         """Return how many cells need no more processes."""
+        least = self._plan.protocol.processes
         return sum(
-            self._is_precise(scenario)
-            and not any(self._open(scenario, process) for process in self._in_any())
-            for scenario in self._plan.scenarios
+            self._is_precise(cell) and not cell.missing(least) for cell in self._cells.values()
         )
-
-    def _in_any(self) -> range:
-        """Return the numbers of the processes that are run in any case."""
-        return range(self._plan.protocol.processes)
-
-    def _in_any_case(self) -> list[Job]:
-        for process in self._in_any():
-            for scenario in self._plan.scenarios:
-                if jobs := self._open(scenario, process):
-                    return jobs
-        return []
 
     def _added(self) -> list[Job]:
         """Return processes of the cell whose widest ratio is the widest, if there is time."""
-        if self._plan.precision is None:
-            return []
         left = self._end - self._clock()
         wide = [
-            scenario
-            for scenario in self._plan.scenarios
-            if not self._is_precise(scenario)
-            and statistics.fmean(self._took.get(scenario.name, [0.0])) <= left
+            cell
+            for cell in self._cells.values()
+            if not self._is_precise(cell) and statistics.fmean(cell.took or [0.0]) <= left
         ]
         if not wide:
             return []
-        widest = max(wide, key=self._reach)
-        numbers = {job.process for job in self._rounds if job.scenario == widest}
-        process = max(numbers, default=-1) + 1
-        return self._open(widest, process) if process < MAX_COUNT else []
+        widest = max(wide, key=_Cell.reach)
+        process = widest.next_process()
+        return self._jobs(widest, process) if process < MAX_COUNT else []
 
-    def _open(self, scenario: SteadyDecode | TraceReplay, process: int) -> list[Job]:
-        return [
-            job
-            for job in self._plan.group(scenario, process)
-            if job not in self._rounds and job.benchmark not in self._failed
-        ]
+    def _jobs(self, cell: _Cell, process: int) -> list[Job]:
+        return [Job(cell.scenario, arm, process) for arm in cell.left(process)]
 
-    def _is_precise(self, scenario: SteadyDecode | TraceReplay) -> bool:
+    def _is_precise(self, cell: _Cell) -> bool:
         precision = self._plan.precision
-        return precision is None or self._reach(scenario) <= precision
-
-    def _reach(self, scenario: SteadyDecode | TraceReplay) -> float:
-        """Return how far the interval of a cell's widest ratio reaches; 0 where there is none."""
-        failed = {arm for arm in self._plan.arms if Job(scenario, arm, 0).benchmark in self._failed}
-        arms = [arm for arm in self._plan.arms if arm != FLOOR]
-        pairs = [(arm, arms[0]) for arm in arms[1:]]
-        pairs += [(arm, FLOOR) for arm in arms if FLOOR in self._plan.arms]
-        return max(
-            (self._reach_of(scenario, pair) for pair in pairs if not failed & {*pair}), default=0.0
-        )
-
-    def _reach_of(self, scenario: SteadyDecode | TraceReplay, pair: tuple[str, str]) -> float:
-        above, below = (
-            {job.process: rounds for job, rounds in self._rounds.items() if _is(job, scenario, arm)}
-            for arm in pair
-        )
-        logs = [log_ratio(above[number], below[number]) for number in above.keys() & below.keys()]
-        return reach(ratio_of(logs, is_looked_at=True)) if len(logs) > 1 else math.inf
-
-
-def _is(job: Job, scenario: SteadyDecode | TraceReplay, arm: str) -> bool:
-    return job.scenario == scenario and job.arm == arm
+        return precision is None or cell.reach() <= precision
