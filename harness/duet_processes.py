@@ -31,8 +31,8 @@ WARMUPS = 10
 _MOST_ITERATIONS = (152, 1_000)
 _MOST_GROWTH = 0.15
 _LEAST_ITERATIONS = 32
-# How long a process measures unless its fewest iterations take longer: starting it costs about as
-# much.
+# How long a process measures after its warm-up, unless its fewest iterations take longer: starting
+# it costs about as much.
 _SECONDS_OF_PROCESS = 0.3
 # Beyond it, in seconds, a clock was tampered with.
 _LONGEST_SAMPLE = 1e6

@@ -80,13 +80,15 @@ def _measure(
     clock = time.perf_counter
     share, began = CoreShare(background), clock()
     for iteration in range(iterations):
-        if not turns or iteration == job["warmups"]:
+        if iteration == job["warmups"]:
+            background.look()
+            # The first call of an arm takes in all tokens, and may take as long as all others.
+            turns, began = [], clock()
+        if not turns:
             # Only whole turns are measured, since only they are balanced.
             if len(seconds[0]) >= job["least"] and clock() - began > job["seconds"]:
                 break
             turns = balanced_orders(len(builds), rng)
-            if iteration == job["warmups"]:
-                background.look()
         workload.advance()
         batch, requests, manager = workload.batch, workload.async_requests, workload.manager
         order = turns.pop()
