@@ -6,8 +6,10 @@ class, because upstream tells V1 from V2 by ``isinstance``.
 """
 
 import enum
-from collections.abc import Mapping, Sequence, Set
+from collections.abc import Callable, Mapping, Sequence, Set
 from typing import Protocol
+
+from .data import RequestData
 
 
 class LlmRequestState(enum.Enum):
@@ -88,6 +90,13 @@ class AsyncRequests(Protocol):
         """Ids of the requests being loaded: a new set at every access."""
 
 
+class ReportedRequests(Protocol):
+    """What of each request was reported so far, kept on the native side. Not upstream's yet."""
+
+    def forget(self, request_id: int) -> None:
+        """Forget a request, which is reported as new the next time; an unknown one is left out."""
+
+
 class KVCacheManager(Protocol):
     """The V1 manager: one flat space of block ids."""
 
@@ -145,6 +154,47 @@ class KVCacheManagerV2:
         """
         raise NotImplementedError
 
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> ReportedRequests:
+        """What ``build_request_data`` is given at each step, with nothing reported yet.
+
+        Args:
+            new_data: makes what is told of a request: called with the fields of ``RequestData`` by
+                position, in their order.
+            skip_dummy_requests: whether dummy requests are left out.
+        """
+        raise NotImplementedError
+
+    def build_request_data(
+        self,
+        reported: ReportedRequests,
+        context_requests_chunking: Sequence[LlmRequest],
+        context_requests_last_chunk: Sequence[LlmRequest],
+        generation_requests: Sequence[LlmRequest],
+        loading: Mapping[int, LlmRequest],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]:
+        """Build what is told of a batch, in one call, and remember it as reported.
+
+        All lists are new, and no two requests share one. Where an error is raised, nothing counts
+        as reported. A request stands in a batch once.
+
+        Args:
+            reported: what ``create_reported_requests`` returned; this call alone changes it.
+            context_requests_chunking: requests in their context phase with more chunks to come.
+            context_requests_last_chunk: those in the last chunk of it.
+            generation_requests: requests in their generation phase.
+            loading: requests being loaded, by id: a context request among them is left out.
+            external_loads: by id of a context request how many tokens its computed position is to
+                be lowered by, 32 bits at the most.
+
+        Returns:
+            The data of requests that are reported for the first time in their context phase, the
+            data of all others, and whether a retention config was ignored, as V2 does.
+        """
+        raise NotImplementedError
+
 
 class ExtendedKVCacheManager(KVCacheManager, Protocol):
     """The V1 manager with what the arms beyond ``incremental`` would have it offer."""
@@ -193,6 +243,22 @@ class ExtendedKVCacheManager(KVCacheManager, Protocol):
             Five lists with an entry for each request: its length, its tokens and its block ids
             past those known, and the two values of ``get_block_hashes_after``.
         """
+
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> ReportedRequests:
+        """As of ``KVCacheManagerV2``."""
+
+    def build_request_data(
+        self,
+        reported: ReportedRequests,
+        context_requests_chunking: Sequence[LlmRequest],
+        context_requests_last_chunk: Sequence[LlmRequest],
+        generation_requests: Sequence[LlmRequest],
+        loading: Mapping[int, LlmRequest],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]:
+        """As of ``KVCacheManagerV2``, with block hashes, and with priorities where asked for."""
 
 
 def get_draft_token_length(request: LlmRequest) -> int:

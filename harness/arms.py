@@ -28,6 +28,7 @@ ARMS = {
     "page-growth": "connector.page_growth",
     "page-range": "connector.page_range",
     "batched": "connector.batched",
+    "native-output": "connector.native_output",
 }
 REFERENCE = "full-copy"
 FLOOR = "floor"

@@ -331,7 +331,7 @@ def _add(
 
 def _own_objects(output: SchedulerOutput, crossings: Crossings) -> int:
     """Return how many objects of the output no native call returned: its data and lists."""
-    known = set(map(id, crossings.lists))
+    known = set(map(id, crossings.kept))
     own = {id(output), *(id(field_of(output, name)) for name in REQUESTS)}
     for data in requests_of(output):
         own.add(id(data))

@@ -8,11 +8,14 @@ counted.
 from __future__ import annotations
 
 import enum
+import itertools
+import operator
 from collections import Counter
 from collections.abc import Callable, Iterable
 from typing import Any
 
 from connector import interfaces
+from connector.data import RequestData
 
 from .batch import AsyncRequests, ScheduledRequests
 from .kv_cache_v1 import KVCacheManager
@@ -60,7 +63,8 @@ class Crossings:
         arguments: numbers handed to native calls, alone or in lists.
         objects: Python objects that were built for it: containers, numbers and by-value copies.
             Numbers that CPython shares, the small ones, are counted as well.
-        lists: the lists among them, kept alive so that they can be told from others by identity.
+        kept: lists and data of requests among them, kept alive so that they can be told from others
+            by identity.
     """
 
     def __init__(self) -> None:
@@ -68,7 +72,7 @@ class Crossings:
         self.marshalled: Counter[str] = Counter(dict.fromkeys(MARSHALLED, 0))
         self.arguments = 0
         self.objects = 0
-        self.lists: list[list[Any]] = []
+        self.kept: list[Any] = []
 
     def called(self, name: str, kind: str | None, value: Any) -> None:  # noqa: ANN401
         """Take in a native call.
@@ -94,11 +98,47 @@ class Crossings:
         self.calls[name] += 1
         self._built(value)
 
+    def built_data(
+        self,
+        kind: str | None,
+        value: tuple[list[RequestData], list[RequestData], bool],
+        reports: CountingReports,
+    ) -> None:
+        """Take in a native call that has built the data of a batch.
+
+        Args:
+            kind: ``v1`` or ``v2``.
+            value: what it returned.
+            reports: what it was told of earlier reports.
+        """
+        self.calls["build_request_data()"] += 1
+        *both, _ignored = value
+        self.objects += 1 + len(both)
+        self.kept += both
+        for data in itertools.chain(*both):
+            groups = data.new_block_ids_by_layer_group
+            # By identity: the list of a single layer group stands in two places.
+            lists = [data.new_tokens, data.new_block_ids, groups, *groups]
+            lists += [] if data.priorities is None else [data.priorities]
+            distinct = {id(each): each for each in lists}
+            # The numbers of a chain are built once, whatever lists they stand in.
+            before = reports.chains.get(data.request_id, [])
+            hashes = len(data.block_hashes) - sum(map(operator.is_, data.block_hashes, before))
+            reports.chains[data.request_id] = data.block_hashes
+            # Itself, its lists, its three numbers, and what stands in the lists.
+            self.objects += 2 + len(distinct) + 3 + hashes
+            self.objects += sum(map(_numbers_in, distinct.values()))
+            self.kept += [data, data.block_hashes, *distinct.values()]
+            self.marshalled[_TOKENS] += len(data.new_tokens)
+            self.marshalled[_PAGES] += _numbers(groups if kind == "v2" else data.new_block_ids)
+            self.marshalled[_HASHES] += hashes
+            self.marshalled[_PRIORITIES] += len(data.priorities or ())
+
     def _built(self, value: object) -> None:
         if isinstance(value, list | tuple):
             self.objects += 1
             if isinstance(value, list):
-                self.lists.append(value)
+                self.kept.append(value)
             if value and isinstance(value[0], int) and not isinstance(value, tuple):
                 self.objects += len(value)
             else:
@@ -130,6 +170,26 @@ class CountingRequest:
         if name not in self._PYTHON:
             self._crossings.read(name, value)
         return value
+
+
+class CountingReports:
+    """What of each request was reported, as an arm holds it.
+
+    Args:
+        reports: the native side's.
+
+    Attributes:
+        chains: the hash chain that each request was reported with last, by its id.
+    """
+
+    def __init__(self, reports: interfaces.ReportedRequests) -> None:
+        self._reports = reports
+        self.chains: dict[int, list[int]] = {}
+
+    def forget(self, request_id: int) -> None:
+        """Forget a request."""
+        self.chains.pop(request_id, None)
+        self._reports.forget(request_id)
 
 
 class CountingManager:
@@ -241,9 +301,14 @@ def _counted(
         value = call(
             *map(_unwrapped, arguments), **{key: _unwrapped(item) for key, item in named.items()}
         )
-        crossings.arguments += sum(map(_numbers_in, (*arguments, *named.values())))
-        crossings.called(name, kind, value)
-        return value
+        given = (*arguments, *named.values())
+        crossings.arguments += sum(map(_numbers_in, given))
+        reports = next((one for one in given if isinstance(one, CountingReports)), None)
+        if reports is not None:
+            crossings.built_data(kind, value, reports)
+        else:
+            crossings.called(name, kind, value)
+        return CountingReports(value) if name == "create_reported_requests" else value
 
     return counted
 
@@ -252,6 +317,8 @@ def _unwrapped(argument: object) -> object:
     """Return what a wrapper wraps, also inside a list, so that what is within is not counted."""
     if isinstance(argument, CountingRequest):
         return argument._request
+    if isinstance(argument, CountingReports):
+        return argument._reports
     if isinstance(argument, list | tuple) and argument:
         return [_unwrapped(item) for item in argument]
     return argument
@@ -259,6 +326,8 @@ def _unwrapped(argument: object) -> object:
 
 def _numbers_in(argument: object) -> int:
     """Return how many numbers an argument of a native call holds."""
+    if isinstance(argument, dict):
+        return sum(map(_numbers_in, (*argument, *argument.values())))
     if isinstance(argument, list | tuple):
         return sum(isinstance(item, int) for item in argument)
     return isinstance(argument, int)

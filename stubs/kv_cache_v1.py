@@ -2,13 +2,15 @@
 
 import random
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 
 from connector import interfaces
+from connector.data import RequestData
 
 from .block_hash import hash_block
 from .pages import PagePool, check_tokens_per_block, count_blocks
 from .request import DEFAULT_PRIORITY, LlmRequest, own
+from .request_data import NewBlocks, Reported, ReportedRequests, build_request_data
 
 
 class _Sequence:
@@ -102,6 +104,28 @@ class KVCacheManager:
             hashes.append(new_hashes)
         return lengths, tokens, blocks, valid, hashes
 
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> interfaces.ReportedRequests:
+        """Return what ``build_request_data`` is given at each step, with nothing reported yet."""
+        return ReportedRequests(new_data, skip_dummy_requests)
+
+    def build_request_data(
+        self,
+        reported: interfaces.ReportedRequests,
+        context_requests_chunking: Sequence[interfaces.LlmRequest],
+        context_requests_last_chunk: Sequence[interfaces.LlmRequest],
+        generation_requests: Sequence[interfaces.LlmRequest],
+        loading: Mapping[int, interfaces.LlmRequest],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]:
+        """Return the data of new requests, of all others, and whether a config was ignored."""
+        context = [*context_requests_chunking, *context_requests_last_chunk]
+        new, others = build_request_data(
+            reported, context, generation_requests, loading, external_loads, self._new_blocks
+        )
+        return new, others, False
+
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request.
 
@@ -122,6 +146,23 @@ class KVCacheManager:
     def free_resources(self, request: LlmRequest) -> None:
         """Free all that ``request`` holds; a request that holds nothing is left alone."""
         self._pool.give_back(self._release(request.request_id))
+
+    def _new_blocks(self, request: LlmRequest, seen: Reported) -> NewBlocks:
+        ids = self.get_cache_indices_range(request, seen.num_blocks)
+        known = seen.block_hashes
+        valid, new_hashes = self.get_block_hashes_after(
+            request, len(known), known[-1] if known else 0
+        )
+        unchanged = valid == len(known) and not new_hashes
+        priorities = None
+        if request.kv_cache_retention_config is not None:
+            priorities = [self.get_priority_by_block_id(block) for block in ids]
+        return NewBlocks(
+            len(ids),
+            ids,
+            block_hashes=known if unchanged else [*known[:valid], *new_hashes],
+            priorities=priorities,
+        )
 
     # Where blocks are kept. The provider ``nanobind`` keeps them in native code.
 

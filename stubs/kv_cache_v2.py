@@ -6,14 +6,16 @@ that of its attention life cycle.
 
 import random
 from array import array
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Literal, Protocol
 
 from connector import interfaces
+from connector.data import RequestData
 
 from .pages import PagePool, check_tokens_per_block, count_blocks
 from .request import LlmRequest, own
+from .request_data import NewBlocks, Reported, ReportedRequests, build_request_data
 
 BAD_PAGE_INDEX = -1
 
@@ -219,6 +221,36 @@ class KVCacheManagerV2(interfaces.KVCacheManagerV2):
             tokens.append(new_tokens)
             pages.append(self.get_page_indices_range(request, known_blocks))
         return lengths, tokens, pages
+
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> interfaces.ReportedRequests:
+        """Return what ``build_request_data`` is given at each step, with nothing reported yet."""
+        return ReportedRequests(new_data, skip_dummy_requests)
+
+    def build_request_data(
+        self,
+        reported: interfaces.ReportedRequests,
+        context_requests_chunking: Sequence[interfaces.LlmRequest],
+        context_requests_last_chunk: Sequence[interfaces.LlmRequest],
+        generation_requests: Sequence[interfaces.LlmRequest],
+        loading: Mapping[int, interfaces.LlmRequest],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]:
+        """Return the data of new requests, of all others, and whether a config was ignored."""
+        ignored = False
+
+        def new_blocks(request: LlmRequest, seen: Reported) -> NewBlocks:
+            nonlocal ignored
+            ignored = ignored or request.kv_cache_retention_config is not None
+            pages = self.get_page_indices_range(request, seen.num_blocks)
+            return NewBlocks(len(pages[0]), pages[0] if len(pages) == 1 else [], pages)
+
+        context = [*context_requests_chunking, *context_requests_last_chunk]
+        new, others = build_request_data(
+            reported, context, generation_requests, loading, external_loads, new_blocks
+        )
+        return new, others, ignored
 
     def resize(self, request: LlmRequest, capacity: int) -> None:
         """Hold blocks for ``capacity`` tokens of ``request``; the first call admits the request.

@@ -18,12 +18,14 @@ from . import kv_cache_v1, kv_cache_v2
 from .kv_cache_v2 import BAD_PAGE_INDEX, LayerGroup, PageBackend
 from .request import KvCacheRetentionConfig
 
+_REPORTS = ("create_reported_requests", "build_request_data")
 _V1_READS = (
     *("get_cache_indices", "get_priority_by_block_id", "get_num_blocks"),
     *("get_cache_indices_range", "get_block_hashes_after", "get_batch_updates"),
+    *_REPORTS,
 )
 _V1_STORAGE = ("admit", "add_block", "truncate", "release", "commit_and_get_block_hashes")
-_V2_READS = ("get_num_blocks", "get_page_indices_range", "get_batch_updates")
+_V2_READS = ("get_num_blocks", "get_page_indices_range", "get_batch_updates", *_REPORTS)
 
 # Arms tell states apart by identity: the native side hands out these very members.
 native.set_request_states([LlmRequestState[name] for name in native.REQUEST_STATES])

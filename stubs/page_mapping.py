@@ -7,7 +7,10 @@ from typing import Any
 from connector import interfaces
 
 # What the interface has, and raises an error where nobody has it.
-_METHODS = ("get_num_blocks", "get_page_indices_range", "get_batch_updates")
+_METHODS = (
+    *("get_num_blocks", "get_page_indices_range", "get_batch_updates"),
+    *("create_reported_requests", "build_request_data"),
+)
 
 
 class MappingManagerV2(interfaces.KVCacheManagerV2):

@@ -19,6 +19,6 @@ def test_the_arms_keep_within_their_budget():
     )
 
     version = f"{sys.version_info.major}.{sys.version_info.minor}"
-    # Six arms, eleven figures, but the floor retains nothing that is counted.
-    assert ran.stdout == f"Within budget: 65 figures of budgets.toml on Python {version}.\n"
+    # Seven arms, eleven figures, but the floor retains nothing that is counted.
+    assert ran.stdout == f"Within budget: 76 figures of budgets.toml on Python {version}.\n"
     assert (ran.returncode, ran.stderr) == (0, "")

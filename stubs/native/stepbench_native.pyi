@@ -1,11 +1,12 @@
 """Types of the extension module, for mypy; a test holds them against the module."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import overload
 
 import numpy as np
 from numpy.typing import NDArray
 
+from connector.data import RequestData
 from connector.interfaces import LlmRequestState
 
 REQUEST_STATES: tuple[str, ...]
@@ -75,6 +76,9 @@ class KvCache:
         self, layer_group: int, valid_only: bool = False
     ) -> list[int]: ...
 
+class ReportedRequests:
+    def forget(self, request_id: int) -> None: ...
+
 class KvCacheManagerV2:
     def __init__(self, tokens_per_block: int, layer_groups: Sequence[LayerGroup]) -> None: ...
     def add(self, request_id: int, kv_cache: KvCache) -> None: ...
@@ -84,6 +88,18 @@ class KvCacheManagerV2:
     def get_batch_updates(
         self, requests: Sequence[LlmRequest], num_tokens: Sequence[int], num_blocks: Sequence[int]
     ) -> tuple[list[int], list[list[int]], list[list[list[int]]]]: ...
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> ReportedRequests: ...
+    def build_request_data(
+        self,
+        reported: ReportedRequests,
+        context_requests_chunking: Sequence[LlmRequest],
+        context_requests_last_chunk: Sequence[LlmRequest],
+        generation_requests: Sequence[LlmRequest],
+        loading: Mapping[int, object],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]: ...
 
 class KvCacheManagerV1:
     def __init__(self, tokens_per_block: int) -> None: ...
@@ -107,3 +123,15 @@ class KvCacheManagerV1:
         num_hashes: Sequence[int],
         last_hashes: Sequence[int],
     ) -> tuple[list[int], list[list[int]], list[list[int]], list[int], list[list[int]]]: ...
+    def create_reported_requests(
+        self, new_data: Callable[..., RequestData], skip_dummy_requests: bool
+    ) -> ReportedRequests: ...
+    def build_request_data(
+        self,
+        reported: ReportedRequests,
+        context_requests_chunking: Sequence[LlmRequest],
+        context_requests_last_chunk: Sequence[LlmRequest],
+        generation_requests: Sequence[LlmRequest],
+        loading: Mapping[int, object],
+        external_loads: dict[int, int],
+    ) -> tuple[list[RequestData], list[RequestData], bool]: ...

@@ -1,5 +1,6 @@
 """What the arms beyond incremental leave out. That they do the same is the verification's."""
 
+import dataclasses
 from collections import Counter
 
 import pytest
@@ -20,6 +21,8 @@ class Counting(interfaces.KVCacheManagerV2):
             "get_num_blocks",
             "get_page_indices_range",
             "get_batch_updates",
+            "create_reported_requests",
+            "build_request_data",
         ):
             setattr(self, name, self._counted(name, getattr(manager, name)))
         self._groups = manager.num_layer_groups
@@ -44,6 +47,7 @@ class Counting(interfaces.KVCacheManagerV2):
         ("page-growth", {"get_num_blocks": 3 * 32, "get_page_indices_by_layer_group": 3 * 4}),
         ("page-range", {"get_page_indices_range": 3 * 32}),
         ("batched", {"get_batch_updates": 32}),
+        ("native-output", {"create_reported_requests": 1, "build_request_data": 32}),
     ],
 )
 def test_calls_of_32_iterations(arm: str, expected: dict[str, int]):
@@ -69,3 +73,17 @@ def test_no_more_is_kept_of_a_long_sequence_than_of_a_short_one(arm: str):
 
     assert kept(100) == [4, 102]
     assert kept(10_000) == [313, 10_002]
+
+
+def test_an_output_type_whose_fields_come_in_another_order_is_refused(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    @dataclasses.dataclass
+    class Other:
+        new_tokens: list[int]
+        request_id: int
+
+    monkeypatch.setattr("connector.native_output.RequestData", Other)
+
+    with pytest.raises(TypeError, match=r"fields in another order than the native side$"):
+        create_arm("native-output")

@@ -73,7 +73,18 @@ def test_create_arm_refuses_an_unknown_arm():
         (" incremental ,\tfull-copy ", ("incremental", "full-copy")),
         ("floor", ("floor",)),
         # The ladder from the top down, and the floor below it.
-        ("all", ("full-copy", "incremental", "page-growth", "page-range", "batched", "floor")),
+        (
+            "all",
+            (
+                "full-copy",
+                "incremental",
+                "page-growth",
+                "page-range",
+                "batched",
+                "native-output",
+                "floor",
+            ),
+        ),
     ],
 )
 def test_a_list_of_arms_is_split_in_its_order(text: str, names: tuple[str, ...]):

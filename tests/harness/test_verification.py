@@ -22,7 +22,7 @@ from reports.equivalence import render_json, render_text
 from scenarios.errors import WorkerError
 from scenarios.operations import Episode
 
-LADDER = ("incremental", "page-growth", "page-range", "batched")
+LADDER = ("incremental", "page-growth", "page-range", "batched", "native-output")
 SUBJECTS = Path(__file__).parent / "subjects"
 
 # Run, report and field of the first failure in runs 0 to 19 of seed 0, after shortening. Found by

@@ -5,7 +5,14 @@ from pathlib import Path
 
 import pytest
 
-from connector import batched, full_copy, incremental, page_growth, page_range
+from connector import (
+    batched,
+    full_copy,
+    incremental,
+    native_output,
+    page_growth,
+    page_range,
+)
 from connector.data import SchedulerOutput
 from scenarios.operations import Episode, random_run
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -14,7 +21,7 @@ from scenarios.world import World
 from stubs.kv_cache_v2 import LayerGroup
 from stubs.providers import PROVIDERS, ProviderError, absent
 
-ARMS = (full_copy, incremental, page_growth, page_range, batched)
+ARMS = (full_copy, incremental, page_growth, page_range, batched, native_output)
 # Those at hand, but for the one that they are held against.
 OTHERS = [name for name in PROVIDERS if name != "python" and absent(name) is None]
 ON_EACH = pytest.mark.parametrize("other", OTHERS)

@@ -19,7 +19,10 @@ from .conftest import Ran, Run, assert_refused, run_script
 # A cell of two requests: 10, 11, 12 and 13 tokens in 3, 3, 3 and 4 blocks at the counted reports.
 CELL = ("--cells", "2x8", "--tokens-per-block", "4")
 NAME = "v2-2x8-block=4"
-ARMS = ("full-copy", "incremental", "page-growth", "page-range", "batched", "floor")
+ARMS = (
+    *("full-copy", "incremental", "page-growth", "page-range", "batched", "native-output"),
+    "floor",
+)
 
 
 @pytest.fixture(autouse=True)
@@ -135,7 +138,7 @@ def test_a_budget_is_written_and_kept(run_here: Run):
     written = run_here("count", "--jobs", "1", "-q", "--update")
 
     assert written.code == 0
-    assert written.err == "stepbench: budgets.toml: budgets of 6 arms and cells written\n"
+    assert written.err == "stepbench: budgets.toml: budgets of 7 arms and cells written\n"
     assert written.out.startswith("Work per iteration, ")
     budget = tomllib.loads(Path("budgets.toml").read_text())
     assert budget["seed"] == 0

@@ -21,9 +21,11 @@
 #include <utility>
 #include <vector>
 
+#include "batch.hpp"
 #include "kv_cache_v1.hpp"
 #include "kv_cache_v2.hpp"
 #include "request.hpp"
+#include "request_data.hpp"
 
 namespace nb = nanobind;
 using namespace nb::literals;
@@ -74,24 +76,30 @@ nb::ndarray<nb::numpy, const Token, nb::ndim<1>> get_tokens_view(const LlmReques
     return {tokens.data(), {tokens.size()}, capsule};
 }
 
-// The requests of a batch, kept alive while they are read. Made after all other arguments were
-// converted: converting a number can run Python code, which could drop them from the caller's list.
-class Batch {
-public:
-    explicit Batch(const nb::object &requests) : held_(requests) {
-        requests_.reserve(held_.size());
-        for (nb::handle item : held_) {
-            if (!nb::isinstance<LlmRequest>(item) || !nb::inst_ready(item))
-                throw nb::type_error("a batch holds requests, and nothing else");
-            requests_.push_back(nb::inst_ptr<LlmRequest>(item));
-        }
-    }
-    const std::vector<const LlmRequest *> &requests() const { return requests_; }
-
-private:
-    nb::list held_;
-    std::vector<const LlmRequest *> requests_;
-};
+// What build_request_data takes is checked by it; a dict is one, and no other mapping.
+template <typename Manager>
+void bind_request_data(nb::class_<Manager> &manager) {
+    manager
+        .def(
+            "create_reported_requests",
+            [](const Manager &, nb::object new_data, bool skip_dummy_requests) {
+                return ReportedRequests(std::move(new_data), skip_dummy_requests);
+            },
+            "new_data"_a, "skip_dummy_requests"_a)
+        .def(
+            "build_request_data",
+            [](Manager &self, ReportedRequests &reported, nb::object context_requests_chunking,
+               nb::object context_requests_last_chunk, nb::object generation_requests,
+               nb::object loading, nb::dict external_loads) {
+                return build_request_data(
+                    self, reported,
+                    {std::move(context_requests_chunking), std::move(context_requests_last_chunk),
+                     std::move(generation_requests), std::move(loading),
+                     std::move(external_loads)});
+            },
+            "reported"_a, "context_requests_chunking"_a, "context_requests_last_chunk"_a,
+            "generation_requests"_a, "loading"_a, "external_loads"_a);
+}
 
 void bind_request(nb::module_ &m) {
     nb::list names;
@@ -193,7 +201,8 @@ void bind_v2(nb::module_ &m) {
              "valid_only"_a = false);
 
     using Manager = KvCacheManagerV2;
-    nb::class_<Manager>(m, "KvCacheManagerV2", "Page tables of all requests.")
+    nb::class_<Manager> manager(m, "KvCacheManagerV2", "Page tables of all requests.");
+    manager
         .def(nb::init<std::int32_t, std::vector<LayerGroup>>(), "tokens_per_block"_a,
              "layer_groups"_a)
         .def("add", &Manager::add, "request_id"_a, "kv_cache"_a)
@@ -208,6 +217,7 @@ void bind_v2(nb::module_ &m) {
                 return manager.batch_updates(Batch(requests).requests(), num_tokens, num_blocks);
             },
             "requests"_a, "num_tokens"_a, "num_blocks"_a);
+    bind_request_data(manager);
 }
 
 void bind_v1(nb::module_ &m) {
@@ -220,7 +230,9 @@ void bind_v1(nb::module_ &m) {
     });
 
     using Manager = KvCacheManagerV1;
-    nb::class_<Manager>(m, "KvCacheManagerV1", "Blocks, hashes and priorities of all requests.")
+    nb::class_<Manager> manager(m, "KvCacheManagerV1",
+                                "Blocks, hashes and priorities of all requests.");
+    manager
         .def(nb::init<std::int32_t>(), "tokens_per_block"_a)
         .def("admit", &Manager::admit, "request_id"_a)
         .def("add_block", &Manager::add_block, "request"_a, "block"_a)
@@ -244,6 +256,7 @@ void bind_v1(nb::module_ &m) {
                                              num_hashes, last_hashes);
             },
             "requests"_a, "num_tokens"_a, "num_blocks"_a, "num_hashes"_a, "last_hashes"_a);
+    bind_request_data(manager);
 }
 
 }  // namespace
@@ -252,6 +265,7 @@ NB_MODULE(stepbench_native, m) {
     m.doc() = "The native side of stepbench's stand-ins.";
     bind_request(m);
     bind_pages(m);
+    bind_reported_requests(m);
     bind_v2(m);
     bind_v1(m);
 }

@@ -64,6 +64,7 @@ public:
 
     // Context phase
 
+    bool in_context_phase() const;
     std::int64_t prompt_len() const { return prompt_len_; }
     std::int64_t context_current_position() const { return context_current_position_; }
     void set_context_current_position(std::int32_t position) {
@@ -79,6 +80,8 @@ public:
     // By value, as upstream returns it: whoever reads it pays for a copy.
     std::optional<KvCacheRetentionConfig> retention_config() const { return retention_config_; }
 
+    bool has_retention_config() const { return retention_config_.has_value(); }
+
     // The priority of the block whose first token is at `position`; none without a config.
     std::optional<std::int32_t> priority_at(std::int64_t position) const;
 
@@ -86,7 +89,6 @@ private:
     using Beam = std::shared_ptr<Tokens>;
 
     std::size_t checked(std::int64_t beam) const;
-    bool in_context_phase() const;
 
     std::vector<Beam> beams_;
     std::optional<KvCacheRetentionConfig> retention_config_;
