@@ -13,7 +13,7 @@ from .statistics import Estimate, Mean, student_t, trimmed_mean
 
 CONFIDENCE = 0.95
 # That there is no difference is looked for again and again, and not repeated: so be surer of it.
-_EQUIVALENCE_CONFIDENCE = 0.99
+EQUIVALENCE_CONFIDENCE = 0.99
 
 
 class Kind(StrEnum):
@@ -76,7 +76,7 @@ def judge_figure(readings: Sequence[Reading], share: float, confidence: float) -
         return replace(found, kind=Kind.SLOWER)
     if middle + sure < -limit:
         return replace(found, kind=Kind.FASTER)
-    within = student_t(effect.degrees, _EQUIVALENCE_CONFIDENCE) * effect.error
+    within = student_t(effect.degrees, EQUIVALENCE_CONFIDENCE) * effect.error
     if abs(middle) + within < threshold:
         # Equivalence in all cells is claimed only if each shows it: nothing to correct for.
         return replace(found, kind=Kind.NO_DIFFERENCE)
@@ -89,7 +89,7 @@ def _unclear(figure: Figure, share: float, confidence: float) -> str:
     if effect + figure.half < threshold:
         return (
             f"within the threshold of {share:.2%}, but not as surely as "
-            f"{_EQUIVALENCE_CONFIDENCE:.0%}"
+            f"{EQUIVALENCE_CONFIDENCE:.0%}"
         )
     if effect - figure.half <= threshold:
         return f"the interval reaches across the threshold of {share:.2%}"

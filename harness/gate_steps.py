@@ -39,6 +39,7 @@ from .passes import count_cells
 from .revision import ROOT
 from .shared_code import changed_shared_code, same_code
 from .sources import ArmSource, find_source
+from .verdict import verdict_words
 from .verification import Contest, Verification, play_briefly, verify
 
 _OUTCOMES = {
@@ -312,7 +313,7 @@ def timing(
         except _OF_THE_MACHINE as error:
             yield Step(step, Outcome.INCONCLUSIVE, in_words(error))
             return
-        yield _timed(step, result)
+        yield _timed(step, result, own.threshold)
 
 
 def _broken_by_either(
@@ -328,14 +329,14 @@ def _broken_by_either(
     return Step(name, Outcome.FOUND, in_words(error))
 
 
-def _timed(name: str, result: CellResult) -> Step:
+def _timed(name: str, result: CellResult, threshold: float) -> Step:
     verdict = result.verdict
     # What each process says and not their samples, which are ten times as much.
     left_out = dict.fromkeys(("samples", "background", "imports", "orders"))
     cell = {**cell_document(result), **left_out}
     if result.failure is not None:
         return Step(name, Outcome.FOUND, result.failure, cell=cell)
-    words = verdict.kind.value
+    words = verdict_words(verdict, threshold)
     if verdict.ratio is not None:
         ratio = verdict.ratio
         words += f": ratio {ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})"

@@ -9,7 +9,7 @@ import itertools
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from scenarios.scenario import SteadyDecode
 
@@ -49,26 +49,32 @@ class Noise:
         return self.verdict.kind is not Kind.NO_DIFFERENCE
 
 
-def run_against_itself(
-    cpus: tuple[int, ...],
-    provider: str,
-    progress: Callable[[str], None] = lambda _what: None,
-    seconds: float = SECONDS,
-) -> Iterator[CellResult]:
-    """Yield one duet of the arm against itself after the other, until the time is about over.
+def against_itself(cpus: tuple[int, ...], provider: str, seconds: float = SECONDS) -> Duet:
+    """Return a duet of the arm against itself, for ``run_against_itself``.
 
     Args:
         cpus: the cores to pin to, with a process on each at once; none for no pinning.
         provider: where the stand-ins come from.
-        progress: called with what the processes are for that are started next.
         seconds: how long.
     """
     source = find_source(ARM)
-    left = seconds
+    return Duet(source, source, (CELL,), seconds=seconds, cpus=cpus, provider=provider)
+
+
+def run_against_itself(
+    duet: Duet, progress: Callable[[str], None] = lambda _what: None
+) -> Iterator[CellResult]:
+    """Yield one duet of an arm against itself after the other, until the time is about over.
+
+    Args:
+        duet: of a single cell.
+        progress: called with what the processes are for that are started next.
+    """
+    (cell,) = duet.scenarios
+    left = duet.seconds
     for seed in itertools.count():
-        duet = Duet(source, source, (CELL,), seconds=left, seed=seed, cpus=cpus, provider=provider)
         began = time.monotonic()
-        result = compare_cell(duet, CELL, progress)
+        result = compare_cell(replace(duet, seconds=left, seed=seed), cell, progress)
         took = time.monotonic() - began
         yield result
         left -= took
@@ -111,7 +117,7 @@ def processes_of_a_run(seconds: float, each: float) -> int:
     return (processes_within(seconds, each) + processes_within(0.0, each)) // 2
 
 
-def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) -> float:
+def detectable(noise: Noise, processes: int, rule: Rule = Rule()) -> float:  # noqa: B008
     """Return about the smallest slowdown, as a fraction, that a duet finds in 99 of 100 runs.
 
     As ``harness.verdict.judge`` has it for the processes that it saw, here for any number of them
@@ -124,9 +130,9 @@ def detectable(noise: Noise, processes: int, threshold: float = Rule.threshold) 
     Args:
         noise: what was seen.
         processes: their number in the run in question, at least two.
-        threshold: from which slowdown on it matters, as a fraction.
+        rule: when which verdict is given.
     """
     degrees, root = degrees_of(processes), math.sqrt(processes)
-    limit = max(math.log1p(threshold), student_t(degrees) * noise.control / root)
-    sure = student_t(degrees, Rule(threshold).confidence)
+    limit = max(math.log1p(rule.threshold), student_t(degrees) * noise.control / root)
+    sure = student_t(degrees, rule.confidence)
     return math.expm1(limit + (sure + POWER_QUANTILE) * noise.effect / root)

@@ -128,6 +128,25 @@ class Verdict:
         return self.kind in (Kind.SLOWER, Kind.FASTER)
 
 
+def verdict_words(verdict: Verdict, threshold: float) -> str:
+    """Return what a verdict says, with the threshold where it finds no difference beyond it.
+
+    A ratio that is clearly beside 1, though within the threshold, is said: it is not nothing.
+
+    Args:
+        verdict: the verdict.
+        threshold: from which slowdown on a difference matters, as a fraction.
+    """
+    ratio = verdict.ratio
+    if verdict.kind is not Kind.NO_DIFFERENCE or ratio is None:
+        return verdict.kind.value
+    if ratio.low > 1:
+        return f"{ratio.value - 1:.2%} slower, within {threshold:.2%}"
+    if ratio.high < 1:
+        return f"{1 - ratio.value:.2%} faster, within {threshold:.2%}"
+    return f"no difference beyond {threshold:.2%}"
+
+
 NOT_MEASURED = Verdict(Kind.INCONCLUSIVE, "not measured")
 
 

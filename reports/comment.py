@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from scenarios.scenario import SteadyDecode
 
 from .evidence import Evidence
-from .markdown import render_table
+from .markdown import fenced, render_table
 from .parts import Part, Section, State, Verbatim
 from .sections import missing_note, sections, warning
 from .summary import Cell, proper_arms
@@ -97,12 +97,6 @@ def _part(part: Part, *, cut: bool) -> str:
         return render_table(part)
     shown = Table(part.columns, part.rows[:_FEW_ROWS], part.rows_per_cell)
     return f"{render_table(shown)}\n\n{len(part.rows) - _FEW_ROWS:,} more rows."
-
-
-def fenced(text: str) -> str:
-    """Return lines that GitHub shows as they are, whatever they hold."""
-    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
-    return f"{fence}text\n{text}\n{fence}"
 
 
 def _folded(summary: str, parts: Sequence[str]) -> str:

@@ -11,7 +11,7 @@ from harness.duet_file import finite
 from harness.figure import Kind
 from harness.means import TAIL
 from harness.statistics import Estimate
-from harness.verdict import overall
+from harness.verdict import overall, verdict_words
 
 from .duet_words import alive, handed_on, how, means, middle, steps
 from .formats import write_parts
@@ -143,7 +143,7 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
                 _share(verdict.floor),
                 _share(verdict.detectable),
                 count,
-                verdict.kind.value,
+                verdict_words(verdict, duet.threshold),
             )
         )
     return Table(columns, tuple(rows))

@@ -4,8 +4,8 @@ from collections.abc import Sequence
 from typing import Literal, TextIO
 
 from . import markdown, records, terminal
+from .parts import Part
 from .summary import Summary
-from .table import Table
 
 Format = Literal["terminal", "markdown", "csv", "json"]
 
@@ -23,8 +23,8 @@ def write(summaries: Sequence[Summary], style: Format, file: TextIO) -> None:
     file.write(render(summaries))
 
 
-def write_parts(parts: Sequence[Table | str], style: str, file: TextIO) -> None:
-    """Write tables and paragraphs to ``file``, for a terminal or as Markdown."""
+def write_parts(parts: Sequence[Part], style: str, file: TextIO) -> None:
+    """Write parts of a report to ``file``, for a terminal or as Markdown."""
     if style == "terminal":
         terminal.print_parts(parts, file)
         return

@@ -1,9 +1,11 @@
 """The summary as GitHub-flavoured Markdown: what a pull request carries."""
 
+import re
 from collections.abc import Sequence
 
 from harness.arms import is_foreign
 
+from .parts import Part, Verbatim
 from .summary import Summary, machines_note
 from .table import Table, is_words, speedup_table
 from .words import code, plain
@@ -21,9 +23,17 @@ def render(summaries: Sequence[Summary]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def render_part(part: Table | str) -> str:
-    """Return a table or a paragraph, without a line break at its end."""
+def render_part(part: Part) -> str:
+    """Return a part of a report, without a line break at its end."""
+    if isinstance(part, Verbatim):
+        return fenced(part.text)
     return plain(part) if isinstance(part, str) else render_table(part)
+
+
+def fenced(text: str) -> str:
+    """Return lines that GitHub shows as they are, whatever they hold."""
+    fence = "`" * max([3, *(len(run) + 1 for run in re.findall("`+", text))])
+    return f"{fence}text\n{text}\n{fence}"
 
 
 def render_table(table: Table) -> str:

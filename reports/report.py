@@ -56,8 +56,7 @@ def has_more_than_tables(evidence: Evidence) -> bool:
 
 def _markdown(section: Section) -> str:
     parts = [f"## {render_part(section.title)}", f"**{render_part(section.verdict)}**"]
-    for part in (*section.parts, *section.details):
-        parts.append(comment.fenced(part.text) if isinstance(part, Verbatim) else render_part(part))
+    parts += map(render_part, (*section.parts, *section.details))
     return "\n\n".join([*parts, render_part(section.provenance)])
 
 

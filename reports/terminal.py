@@ -41,8 +41,8 @@ def print_summaries(summaries: Sequence[Summary], file: TextIO) -> None:
         _print_all(summaries, console)
 
 
-def print_parts(parts: Sequence[Table | str], file: TextIO) -> None:
-    """Print tables and paragraphs to ``file``, in the same way."""
+def print_parts(parts: Sequence[Part], file: TextIO) -> None:
+    """Print parts of a report to ``file``, in the same way."""
     with _console(file) as console:
         for part in parts:
             _print_part(part, console)

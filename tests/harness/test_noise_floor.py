@@ -15,6 +15,7 @@ from harness.figure import Kind
 from harness.noise_floor import (
     CELL,
     Noise,
+    against_itself,
     detectable,
     noise_of,
     processes_of_a_run,
@@ -96,7 +97,7 @@ def test_detectable_by_hand():
     shaky = Noise(5, effect=0.002, control=0.05, seconds=0.5, verdict=NOT_MEASURED)
     expected = math.exp(2.145 * 0.05 / 5 + 5.071 * 0.002 / 5) - 1
     assert detectable(shaky, 25) == pytest.approx(expected, abs=2e-5)
-    assert detectable(shaky, 25, threshold=0.1) == pytest.approx(
+    assert detectable(shaky, 25, Rule(0.1)) == pytest.approx(
         1.1 * math.exp(0.0020283) - 1, abs=2e-6
     )
 
@@ -165,7 +166,7 @@ def duets(monkeypatch: pytest.MonkeyPatch) -> Duets:
 def test_an_arm_runs_against_itself_until_the_time_is_over(duets: Duets):
     told: list[str] = []
 
-    results = list(run_against_itself((), "python", told.append))
+    results = list(run_against_itself(against_itself((), "python"), told.append))
 
     # Six processes of half a second show that there is no difference: thrice in ten seconds.
     assert [len(each.first) for each in results] == [6, 6, 6]
@@ -184,7 +185,7 @@ def test_a_run_that_finds_no_verdict_takes_the_time_by_itself(duets: Duets):
     rng = random.Random(5)
     duets.draws = (process(rng.gauss(0, 0.05)) for _ in itertools.count())
 
-    results = list(run_against_itself((3,), "python"))
+    results = list(run_against_itself(against_itself((3,), "python")))
 
     assert [len(each.first) for each in results] == [14]
     assert [each.cpus for each in duets.duets] == [(3,)]
@@ -197,14 +198,14 @@ def test_a_worker_that_fails_ends_it(duets: Duets):
 
     duets.draws = fail()
 
-    results = list(run_against_itself((), "python"))
+    results = list(run_against_itself(against_itself((), "python")))
 
     assert [each.failure for each in results] == ["the worker was killed"]
     assert noise_of(results) is None
 
 
 def test_real_processes_can_be_judged():
-    (found,) = run_against_itself((), "python", seconds=0.1)
+    (found,) = run_against_itself(against_itself((), "python", seconds=0.1))
 
     assert found.failure is None
     noise = noise_of([found])

@@ -8,7 +8,7 @@ import pytest
 
 from harness.figure import Kind
 from harness.statistics import Estimate
-from harness.verdict import Process, Rule, Verdict, judge
+from harness.verdict import Process, Rule, Verdict, judge, verdict_words
 
 # Eight numbers around 0, with no drift between the halves, whose trimmed mean has a standard error
 # of 1: one is cut off at each end, and moving it to its neighbour changes nothing, so that their
@@ -314,3 +314,23 @@ def test_what_is_detectable_is_detected():
     # It is about the smallest such: half way to the threshold less than that is found.
     smaller = [run((effect + THRESHOLD) / 2).kind for _ in range(500)]
     assert smaller.count(Kind.SLOWER) <= 350
+
+
+@pytest.mark.parametrize(
+    ("kind", "ratio", "words"),
+    [
+        (Kind.NO_DIFFERENCE, (1.0, 0.999, 1.001), "no difference beyond 2.00%"),
+        # Clearly beside 1, but not by as much as matters.
+        (Kind.NO_DIFFERENCE, (1.011, 1.009, 1.013), "1.10% slower, within 2.00%"),
+        (Kind.NO_DIFFERENCE, (0.992, 0.99, 0.994), "0.80% faster, within 2.00%"),
+        (Kind.SLOWER, (1.05, 1.04, 1.06), "slower"),
+        (Kind.FASTER, (0.9, 0.89, 0.91), "faster"),
+        (Kind.INCONCLUSIVE, (1.011, 1.009, 1.013), "inconclusive"),
+        (Kind.NO_DIFFERENCE, None, "no difference"),
+    ],
+)
+def test_in_words_no_difference_has_its_threshold(
+    kind: Kind, ratio: tuple[float, float, float] | None, words: str
+):
+    verdict = Verdict(kind, ratio=Estimate(*ratio) if ratio else None)
+    assert verdict_words(verdict, 0.02) == words

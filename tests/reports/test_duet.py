@@ -74,7 +74,7 @@ def test_the_whole_report():
         "| 16 | 8,192 | 1.30 ms | 2.60 ms | 1.0200 (1.0151 to 1.0249) "
         "| 1.0300 (1.0200 to 1.0400) | 0.12% | 0.88% | 3 + 2 | slower |\n"
         "| 2 | 64 | 8.00 us | 8.00 us | 1.0000 (0.9990 to 1.0010) | - | 0.00% | 0.90% | 6 "
-        "| no difference |\n"
+        "| no difference beyond 0.50% |\n"
         "\n"
         "Both arms, and a second copy of each as a control, ran side by side on "
         "the same workload in each of the processes, in random order: 10 warm-up iterations, then "

@@ -69,7 +69,7 @@ def test_the_markdown_table(run_here: Run, workers: Workers):
     assert table[2:] == [
         "| 2 | 64 | 2.00 ms | 2.00 ms | 1.0000 (1.0000 to 1.0000) "
         "| 1.0000 (1.0000 to 1.0000) | 0.00% | 0.50% | 6 "
-        "| no difference |",
+        "| no difference beyond 0.50% |",
         "| 1 | 8 | 2.00 ms | 3.00 ms | 1.5000 (1.5000 to 1.5000) "
         "| 1.5000 (1.5000 to 1.5000) | 0.00% | 0.50% | 6 + 6 "
         "| slower |",

@@ -167,3 +167,90 @@ def test_a_core_in_use_is_refused(run_here: Run, workers: Workers):
 )
 def test_bad_input_is_refused(run_here: Run, arguments: tuple[str, ...], text: str):
     assert_refused(run_here("doctor", *arguments), text)
+
+
+GATE = """[gate]
+arms = ["incremental", "batched"]
+cells = ["v2-16x8192", "v2-64x2048"]
+thresholds = { "*/batched" = 0.0075 }
+"""
+
+
+@pytest.fixture
+def gate() -> Path:
+    path = Path("stepbench.toml")
+    path.write_text(GATE)
+    return path
+
+
+def test_thresholds_for_the_gate_are_proposed_and_can_be_pasted(
+    run_here: Run, workers: Workers, gate: Path
+):
+    workers.effects = [0.007, -0.007, 0.0035, -0.0035]
+
+    ran = run_here("doctor", "--gate", "--format", "markdown")
+
+    assert ran.code == 0
+    rows = [line for line in ran.out.splitlines() if line.startswith("| v2-")]
+    assert [row.split(" | ")[:2] for row in rows] == [
+        [f"| {cell}", arm]
+        for cell in ("v2-16x8192", "v2-64x2048")
+        for arm in ("incremental", "batched")
+    ]
+    assert "In `stepbench.toml`, in place of `thresholds`" in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("thresholds = ")]
+    old = 'thresholds = { "*/batched" = 0.0075 }'
+    gate.write_text(GATE.replace(old, line))
+    workers.count = 0  # The same noise.
+    again = run_here("doctor", "--gate", "-q")
+    assert again.code == 0
+    assert "The configured thresholds are enough: there is nothing to change." in again.out
+    assert "thresholds = " not in again.out
+
+
+@pytest.mark.usefixtures("gate")
+def test_what_is_proposed_is_json_if_asked(run_here: Run, workers: Workers):
+    workers.effects = [0.0001, -0.0001]
+
+    document = json.loads(run_here("doctor", "--gate", "--json", "-q").out)
+
+    assert document["thresholds"] == {"*/batched": 0.0075}
+    assert [(one["cell"], one["arm"], one["is_raised"]) for one in document["cells"]] == [
+        (cell, arm, False)
+        for cell in ("v2-16x8192", "v2-64x2048")
+        for arm in ("incremental", "batched")
+    ]
+    assert document["cells"][0]["noise"]["processes"] >= 6
+
+
+@pytest.mark.usefixtures("gate")
+def test_an_interruption_tells_what_was_found_so_far(run_here: Run, workers: Workers):
+    workers.errors = {30: KeyboardInterrupt()}
+
+    ran = run_here("doctor", "--gate", "-q")
+
+    assert ran.code == 130
+    assert re.search(r"interrupted after [12] of 4 runs", ran.err)
+    assert "| v2-16x8192 | incremental |" in ran.out
+
+
+@pytest.mark.usefixtures("gate")
+def test_a_worker_that_dies_proposes_nothing_for_its_cell(run_here: Run, workers: Workers):
+    workers.errors = {2: WorkerError("cell v2-16x8192: the worker was killed")}
+
+    ran = run_here("doctor", "--gate", "-q")
+
+    assert ran.code == 1
+    assert "the worker was killed" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("arguments", "text"),
+    [
+        (["--gate", "--no-run"], "--no-run does not go with it"),
+        (["--config", "x.toml"], "it goes with --gate"),
+        (["--gate", "--config", "x.toml"], "x.toml: No such file"),
+    ],
+)
+def test_options_of_the_gate_that_make_no_sense(run_here: Run, arguments: list[str], text: str):
+    assert_refused(run_here("doctor", *arguments), text)
