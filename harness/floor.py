@@ -1,7 +1,8 @@
 """``floor``: no arm, but the cost of building the output objects from values that are ready.
 
-Any code with this output type builds these objects, so no arm can be faster. What is timed copies
-the ready lists and creates the data classes; where the values come from is prepared untimed.
+Python code with this output type builds these objects, so that no arm which builds them in Python
+can be faster. What is timed copies the ready lists and creates the data classes; where the values
+come from is prepared untimed.
 """
 
 from connector.data import RequestData, SchedulerOutput

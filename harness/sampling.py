@@ -8,6 +8,7 @@ from scenarios.workload import Workload, batch_shape
 
 from .arms import SchedulerOutputManager
 from .background import Background
+from .plan import SETTLING
 
 
 class Sampler:
@@ -19,7 +20,8 @@ class Sampler:
         clock: seconds since some moment.
         background: watches what calls leave to others, made before the arm.
         warmups: how many of the first values are warm-up.
-        rounds: the lengths of the rounds; before each, and after the last, ``wait`` is called.
+        rounds: the lengths of the rounds; before each, and after the last, ``wait`` is called. A
+            round begins with a few calls that are not timed.
         wait: waits for the next turn.
 
     Attributes:
@@ -43,7 +45,7 @@ class Sampler:
         self._warmups = warmups
         self._wait = wait
         # How many values are there when the turns of this process begin, and when the last ends.
-        self._pauses = set(accumulate((warmups, *rounds), initial=0))
+        self._pauses = set(accumulate((warmups, *rounds), initial=0)) if rounds else set[int]()
         self._end = warmups + sum(rounds)
         self._workload = workload
         self._build = arm.build_scheduler_output
@@ -56,7 +58,20 @@ class Sampler:
             raise ValueError(f"a value is one iteration, not {loops}")
         if len(self.shapes) in self._pauses:
             self._wait()
+            if len(self.shapes) >= self._warmups:
+                for _ in range(SETTLING):
+                    self._call()
         self._watch()
+        seconds, left = self._call()
+        self.left.append(left)
+        self.shapes.append(batch_shape(self._workload.batch))
+        if len(self.shapes) == self._end:
+            # What comes now is no measuring, and others still do.
+            self._wait()
+        return seconds
+
+    def _call(self) -> tuple[float, float]:
+        """Return the seconds of the next call, and what it left to others in CPU seconds."""
         self._workload.advance()
         build, clock = self._build, self._clock
         batch, manager = self._workload.batch, self._workload.manager
@@ -67,14 +82,10 @@ class Sampler:
         start = clock()
         output = build(batch, async_requests, manager)
         end = clock()
-        self.left.append(self._background.end(end - start))
+        left = self._background.end(end - start)
         # Freed after the second reading: the engine, too, hands the output on before it dies.
         del output
-        self.shapes.append(batch_shape(batch))
-        if len(self.shapes) == self._end:
-            # What comes now is no measuring, and others still do.
-            self._wait()
-        return end - start
+        return end - start, left
 
     def _watch(self) -> None:
         """Find out after the warm-up whether calls leave work to others, and later if they do."""

@@ -7,7 +7,7 @@ from typing import Any
 
 from harness.arms import FLOOR
 from harness.machine import pinned
-from harness.plan import Plan
+from harness.plan import SETTLING, Plan
 from harness.pytest_results import TOOL
 from harness.results import Results
 from harness.revision import revision_words
@@ -107,8 +107,8 @@ def _how(results: Results) -> str:
     if FLOOR in plan.arms:
         pairs = ", formed as a speedup is" if tool is None else ""
         sentences.append(
-            f"`{FLOOR}` is no arm but the bare cost of building the output objects; x floor is an "
-            f"arm's time over the floor's{pairs}."
+            f"`{FLOOR}` is no arm but the bare cost of building the output objects in Python; x "
+            f"floor is an arm's time over the floor's{pairs}."
         )
     steady = _growth(results)
     if steady:
@@ -137,18 +137,18 @@ def _course(results: Results) -> list[str]:
     each = (
         f"a process took {counted(protocol.warmups, 'warm-up iteration')}, then "
         f"{counted(protocol.rounds, 'round')} of {protocol.samples}, with the garbage collector "
-        f"{collector}."
+        f"{collector}"
     )
     if results.metadata["stepbench_format"] == 1:
         return [
             f"Each arm of each cell ran in {counted(protocol.processes, 'process')} of its own, "
-            f"one after the other; {each}",
+            f"one after the other; {each}.",
             _FIGURES,
         ]
     sentences = [
         f"Each arm of each cell ran in {_processes(results)} of its own. Those of a cell were "
         f"alive at once and took turns on one core, round by round, in random and balanced order; "
-        f"{each}"
+        f"{each}; a round began with {counted(SETTLING, 'iteration')} that were not timed."
     ]
     if plan.precision is None:
         return [*sentences, _FIGURES]

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 from harness.child import hash_seed
 from harness.isolated import PLACES, Event, default_timeout, measure
 from harness.machine import allowed_cpus
-from harness.plan import Job, Plan
+from harness.plan import SETTLING, Job, Plan
 from harness.schedule import Schedule
 from scenarios.errors import WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -105,10 +105,12 @@ def test_arms_take_turns_at_rounds_and_each_run_notes_its_places(notes: Path):
     for process in range(2):
         own = [one for one in seen if one["hash_seed"] == str(hash_seed(0, process))]
         turns = [len(list(group)) for _, group in groupby(sorted(own, key=when), key=who)]
-        # Two warm-ups each, then rounds: where one ends and the other's begins, they may touch.
-        assert sum(turns) == 2 * (2 + 4 * 3)
+        # Two warm-ups each, then rounds of three and what goes before them untimed. Where one ends
+        # and the other's begins, they may touch.
+        length = SETTLING + 3
+        assert sum(turns) == 2 * (2 + 4 * length)
         assert turns[0] == 2
-        assert all((turn - turns[0]) % 3 in (0, 1) for turn in turns)
+        assert {turn % length for turn in turns} <= {0, 2}
         places = [
             found[job].get_runs()[0].get_metadata()[PLACES].split(",")
             for job in plan.group(TINY, process)
@@ -177,8 +179,8 @@ def test_what_a_worker_sees(notes: Path):
     lines = [line for file in notes.glob("look-*") for line in file.read_text().splitlines()]
     seen = [json.loads(line) for line in lines]
     workers = [list(group) for _, group in groupby(seen, key=lambda one: one["pid"])]
-    # Two warm-up and six timed iterations.
-    assert [len(iterations) for iterations in workers] == [8] * 4
+    # Two warm-up and six timed iterations, and those at the start of the two rounds.
+    assert [len(iterations) for iterations in workers] == [8 + 2 * SETTLING] * 4
     for one in seen:
         # A session of its own, so that Ctrl-C reaches the measuring process alone.
         assert one["session"] == one["pid"]

@@ -8,6 +8,7 @@ import pytest
 
 from connector.data import SchedulerOutput
 from harness.arms import SchedulerOutputManager
+from harness.plan import SETTLING
 from harness.sampling import Sampler
 from scenarios.workload import Workload
 
@@ -132,3 +133,25 @@ def test_pyperf_takes_the_first_iterations_as_warm_up(
     assert run.warmups == ((1, 1.0), (1, 2.0), (1, 3.0))
     assert run.values == (4.0, 5.0, 6.0, 7.0)
     assert len(sampler.shapes) == 7
+
+
+def test_a_round_begins_with_a_turn_and_calls_that_are_not_timed(stage: Stage):
+    waits: list[int] = []
+    arm = cast(SchedulerOutputManager, stage)
+    sampler = Sampler(
+        cast(Workload, stage),
+        arm,
+        clock=stage.clock,
+        warmups=2,
+        rounds=[3, 1],
+        wait=lambda: waits.append(stage.iteration),
+    )
+
+    seconds = [sampler(1) for _ in range(2 + 3 + 1)]
+
+    # Two warm-ups; two calls for the caches, and a round of three; two again, and a round of one.
+    assert SETTLING == 2
+    assert seconds == [1.0, 2.0, 5.0, 6.0, 7.0, 10.0]
+    assert len(sampler.shapes) == len(sampler.left) == 6
+    # Before the warm-up and either round, and when the last round is over.
+    assert waits == [0, 2, 7, 10]

@@ -217,8 +217,8 @@ def test_it_says_what_the_floor_is(write_results: WriteResults, arms: tuple[str,
     text = provenance(write_results(make_plan(arms=arms), ONE))
 
     assert (
-        "`floor` is no arm but the bare cost of building the output objects; x floor is an arm's "
-        "time over the floor's, formed as a speedup is. "
+        "`floor` is no arm but the bare cost of building the output objects in Python; x floor is "
+        "an arm's time over the floor's, formed as a speedup is. "
     ) in text
 
 

@@ -111,7 +111,7 @@ def test_a_trace_that_is_too_short_is_refused_before_anything_is_measured(
 ):
     ran = run_here("speedup", "--trace", azure, "--max-batch", "4", "--rounds", "100")
 
-    assert_refused(ran, "small.csv", "60 requests", "1,510 are wanted", "smaller --max-batch")
+    assert_refused(ran, "small.csv", "60 requests", "1,710 are wanted", "smaller --max-batch")
     assert not list(Path().rglob("*.json"))
 
 
