@@ -135,7 +135,8 @@ class MeasuringProgress(_ShownProgress):
         what = f"{first.scenario.name}, process {first.process + 1}"
         done, left = self._schedule.done(), self._left()
         self._bar.update(self._task, description=what, completed=done, left=left, refresh=True)
-        self._tell_now_and_then(lambda: f"{done} of {self._total} cells {self._goal()}, {left}")
+        words = f"{done} of {self._total} cells {self._goal()}"
+        self._tell_now_and_then(lambda: ", ".join(filter(None, (words, left))))
 
     def _first_line(self) -> str:
         count = counted(self._total, "cell")

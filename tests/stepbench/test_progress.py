@@ -109,6 +109,15 @@ def test_where_processes_are_added_the_goal_is_told_and_how_long_it_takes_at_mos
     ]
 
 
+def test_at_the_end_nothing_is_left(clock: Clock, capsys: pytest.CaptureFixture[str]):
+    measured = Measured(clock)
+    with measured.shown:
+        for _ in range(4):
+            measured.step(6.0)
+
+    assert capsys.readouterr().err.splitlines()[-1] == "stepbench: 2 of 2 cells done"
+
+
 def test_quiet_shows_nothing(clock: Clock, capsys: pytest.CaptureFixture[str]):
     measured = Measured(clock, quiet=True)
     with measured.shown:
