@@ -46,9 +46,9 @@ def test_an_error_names_cell_arm_process_and_reason(arm: str, reason: str):
 def test_a_hanging_worker_is_killed(notes: Path):
     plan = make_plan("hang")
     with pytest.raises(WorkerError) as caught:
-        run_job(plan, plan.jobs()[1], 1.5)
+        run_job(plan, plan.jobs()[1], 3.0)
     assert str(caught.value) == (
-        "cell v2-2x40, arm hang, process 2: the worker hung: no result after 1.5 s"
+        "cell v2-2x40, arm hang, process 2: the worker hung: no result after 3 s"
     )
     assert not psutil.pid_exists(int((notes / "hang").read_text()))
 

@@ -89,7 +89,7 @@ def test_the_others_go_on_without_one_that_fails(
 ):
     children = [player("a", path), player("b", path, f"if number == 2: {end}"), player("c", path)]
 
-    first, second, third = play(children, [[0, 1, 2]] * 4, 1.0 if "sleep" in end else 30)
+    first, second, third = play(children, [[0, 1, 2]] * 4, 5.0 if "sleep" in end else 30)
 
     assert (first, third) == ("a 4 True\n", "c 4 True\n")
     assert path.read_text() == "abcabcacac"
