@@ -7,10 +7,11 @@ import types
 from pathlib import Path
 from typing import Any
 
+import pyperf
 import pytest
 
 from harness.inspection import Answer, inspect_arm
-from harness.isolated import run_worker
+from harness.isolated import run_jobs
 from harness.loading import CLASS
 from harness.verification import Contest, verify
 from scenarios.errors import Missing, NotRunnableError
@@ -193,8 +194,9 @@ def test_a_worker_measures_an_arm_of_which_it_gets_the_source(engine: Checkout):
     # What is there by then is not looked at.
     shutil.rmtree(engine.root)
 
-    benchmark = run_worker(plan, job, 60, source)
+    benchmark = run_jobs(plan, [job], 60, {job.arm: source})[job]
 
+    assert isinstance(benchmark, pyperf.Benchmark)
     assert benchmark.get_name() == f"{TINY.name}/{source.name}"
     assert len(benchmark.get_values()) == plan.protocol.values == 3
     assert benchmark.get_metadata()["stepbench_arm"] == source.name

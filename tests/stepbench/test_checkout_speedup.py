@@ -60,7 +60,7 @@ def test_the_table_of_two_revisions_and_an_arm_of_this_project(run_here: Run, ch
     assert rows[0].endswith(" us | 1 |")
     origins = f"{from_base(checkout)}. {from_work_tree(checkout, 'unchanged', AFTER)}."
     same = "Before that, the arms gave the same outputs in 20 random runs."
-    assert f" MB. {origins} {same} Each arm of each cell ran in 3 processes " in ran.out
+    assert f" MB. {origins} {same} Each arm of each cell ran in " in ran.out
     assert run_here("report", "x.json", "--format", "markdown").out == ran.out
     assert checkout.state() == before
 

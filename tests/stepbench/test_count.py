@@ -152,7 +152,8 @@ def test_a_budget_is_written_and_kept(run_here: Run):
 
     assert (checked.code, checked.err) == (0, "")
     assert checked.out == (
-        f"Within budget: {6 * len(FIGURES) - 1} figures of budgets.toml on Python {PYTHON}.\n"
+        f"Within budget: {len(ARMS) * len(FIGURES) - 1} figures of budgets.toml on Python "
+        f"{PYTHON}.\n"
     )
     assert run_here("count", "--jobs", "1", "-q", "--update").code == 0
     assert tomllib.loads(Path("budgets.toml").read_text()) == budget

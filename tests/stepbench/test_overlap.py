@@ -98,7 +98,8 @@ def test_all_arms_are_those_of_the_ladder(run_here: Run, workers: Workers):
     assert run_here("overlap", *ONE, "--arms", "all", "--processes", "1").code == 0
 
     names = [source["name"] for source in workers.jobs[0]["sources"]]
-    assert names == ["full-copy", "incremental", "page-growth", "page-range", "batched"]
+    ladder = ["full-copy", "incremental", "page-growth", "page-range", "batched"]
+    assert names == [*ladder, "native-output"]
 
 
 @pytest.mark.usefixtures("workers")

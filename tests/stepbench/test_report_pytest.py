@@ -123,7 +123,12 @@ def test_another_project_s_is_refused_by_name(run_here: Run, bench: str):
 
 def run_pytest(*options: str, **env: str) -> str:
     """Run the tests that time the cells in a process of their own; return what it printed."""
-    environment = {name: value for name, value in os.environ.items() if name != "PYTEST_ADDOPTS"}
+    # What would make it a worker of the pytest that runs this.
+    environment = {
+        name: value
+        for name, value in os.environ.items()
+        if name != "PYTEST_ADDOPTS" and not name.startswith("PYTEST_XDIST")
+    }
     done = subprocess.run(
         [sys.executable, "-m", "pytest", "-p", "no:cacheprovider", str(CELLS), *options],
         env=environment | {"STEPBENCH_CELLS": "2x64", **env},

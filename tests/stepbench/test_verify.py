@@ -20,8 +20,8 @@ def test_arms_that_do_the_same(run_here: Run):
 
     assert (ran.code, ran.err) == (0, "")
     assert ran.out.startswith(
-        "Same: `incremental`, `page-growth`, `page-range`, `batched` gave the outputs of "
-        "`full-copy`, field by field, in 6 random runs with "
+        "Same: `incremental`, `page-growth`, `page-range`, `batched`, `native-output` gave the "
+        "outputs of `full-copy`, field by field, in 6 random runs with "
     )
 
 
