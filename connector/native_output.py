@@ -37,14 +37,17 @@ class KvCacheConnectorSchedulerOutputManager:
         attention_dp_rank: the rank to name in the output under attention data parallelism.
 
     Raises:
-        TypeError: ``RequestData`` has its fields in another order than the native side knows.
+        TypeError: ``RequestData`` does not take its fields by position, in the order known here.
     """
 
     def __init__(
         self, *, enable_attention_dp: bool = False, attention_dp_rank: int | None = None
     ) -> None:
-        if RequestData.__match_args__[: len(_FIELDS)] != _FIELDS:
-            raise TypeError("RequestData has its fields in another order than the native side")
+        if getattr(RequestData, "__match_args__", ())[: len(_FIELDS)] != _FIELDS:
+            raise TypeError(
+                "RequestData takes other fields by position than the native side fills in, which "
+                f"are {', '.join(_FIELDS)}"
+            )
         self.enable_attention_dp = enable_attention_dp
         self.attention_dp_rank = attention_dp_rank if enable_attention_dp else None
         self.reported: ReportedRequests | None = None

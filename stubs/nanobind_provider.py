@@ -27,6 +27,14 @@ _V1_READS = (
 _V1_STORAGE = ("admit", "add_block", "truncate", "release", "commit_and_get_block_hashes")
 _V2_READS = ("get_num_blocks", "get_page_indices_range", "get_batch_updates", *_REPORTS)
 
+# A build of another version lacks some: better said now than where a manager is made.
+for _manager, _names in (
+    (native.KvCacheManagerV1, (*_V1_READS, *_V1_STORAGE)),
+    (native.KvCacheManagerV2, _V2_READS),
+):
+    for _name in _names:
+        getattr(_manager, _name)
+
 # Arms tell states apart by identity: the native side hands out these very members.
 native.set_request_states([LlmRequestState[name] for name in native.REQUEST_STATES])
 

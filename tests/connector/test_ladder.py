@@ -6,6 +6,7 @@ from collections import Counter
 import pytest
 
 from connector import interfaces
+from connector.data import RequestData
 from harness.arms import create_arm
 from scenarios.scenario import SteadyDecode
 from scenarios.workload import create_workload
@@ -75,15 +76,38 @@ def test_no_more_is_kept_of_a_long_sequence_than_of_a_short_one(arm: str):
     assert kept(10_000) == [313, 10_002]
 
 
-def test_an_output_type_whose_fields_come_in_another_order_is_refused(
-    monkeypatch: pytest.MonkeyPatch,
+@dataclasses.dataclass
+class InAnotherOrder:
+    new_tokens: list[int]
+    request_id: int
+
+
+class WithoutFields:
+    def __init__(self, *values: object) -> None:
+        self.values = values
+
+
+@pytest.mark.parametrize("other", [InAnotherOrder, WithoutFields])
+def test_an_output_type_that_does_not_take_its_fields_by_position_is_refused(
+    monkeypatch: pytest.MonkeyPatch, other: type
 ):
-    @dataclasses.dataclass
-    class Other:
-        new_tokens: list[int]
-        request_id: int
+    monkeypatch.setattr("connector.native_output.RequestData", other)
 
-    monkeypatch.setattr("connector.native_output.RequestData", Other)
-
-    with pytest.raises(TypeError, match=r"fields in another order than the native side$"):
+    with pytest.raises(TypeError, match=r"^RequestData takes other fields by position .* are req"):
         create_arm("native-output")
+
+
+def test_an_output_type_with_further_fields_is_served(monkeypatch: pytest.MonkeyPatch):
+    @dataclasses.dataclass
+    class Longer(RequestData):
+        further: str = "as by default"
+
+    monkeypatch.setattr("connector.native_output.RequestData", Longer)
+    workload = create_workload(SteadyDecode(requests=2, tokens=8), 1, "0")
+    workload.advance()
+    arms = [create_arm(name) for name in ("full-copy", "native-output")]
+    read = workload.batch, workload.async_requests, workload.manager
+    expected, longer = (arm.build_scheduler_output(*read).cached_requests for arm in arms)
+
+    assert [type(data) for data in longer] == [Longer, Longer]
+    assert longer == [Longer(**vars(data)) for data in expected]

@@ -5,12 +5,14 @@ and the resident memory in bytes. With ``--without-numpy`` it leaves the view ou
 never freed, so that a leak checker has nothing to report.
 """
 
+import functools
 import gc
 import random
 import sys
 from collections.abc import Callable
 from pathlib import Path
 
+from connector.data import RequestData
 from stubs.kv_cache_v2 import LayerGroup
 from stubs.providers import load_provider
 from stubs.request import KvCacheRetentionConfig, TokenRangeRetention
@@ -32,6 +34,20 @@ def list_calls(with_numpy: bool) -> list[Callable[[], object]]:
         manager.resize(request, 10)
         manager.update_history(request, 9)
     kv_cache = v2.kv_cache_map[5]
+    reported = [
+        each.create_reported_requests(maker, False)
+        for each in (v1, v2)
+        for maker in (RequestData, int)  # The second refuses what it is called with.
+    ]
+
+    def report(number: int) -> None:
+        manager = (v1, v2)[number // 2]
+        batch = [], [request], []
+        try:
+            manager.build_request_data(reported[number], *batch, {}, {5: 3})
+        except TypeError:
+            assert number % 2
+        reported[number].forget(5)
 
     def grow_and_shrink() -> None:
         request.add_new_token(7, 0)
@@ -65,6 +81,8 @@ def list_calls(with_numpy: bool) -> list[Callable[[], object]]:
         lambda: v1.get_batch_updates([request], [0], [0], [0], [0]),
         lambda: v2.get_page_indices_range(request, 0),
         lambda: v2.get_batch_updates([request], [0], [0]),
+        *(functools.partial(report, number) for number in range(4)),
+        lambda: v2.create_reported_requests(RequestData, True),
         lambda: kv_cache.get_aggregated_page_indices(0, valid_only=True),
         lambda: kv_cache.tables,
         grow_and_shrink,

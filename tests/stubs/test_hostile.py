@@ -43,7 +43,18 @@ class Arena:
             v1.get_batch_updates([request], [0], [0], [0], [0]),
             v2.get_page_indices_by_layer_group(request),
             v2.get_batch_updates([request], [0], [0]),
+            *(self.build(manager) for manager in (v1, v2)),
         ]
+
+    def build(self, manager: Any, place: int = 5, value: object = None) -> object:  # noqa: ANN401
+        """Return what is told of the request, with one argument given unless it is None."""
+        arguments: list[object] = [
+            manager.create_reported_requests(lambda *values: values, False),
+            *([], [self.request], [], {}, {}),
+        ]
+        if value is not None:
+            arguments[place] = value
+        return manager.build_request_data(*arguments)
 
 
 READS: dict[str, Callable[[Arena, Any], object]] = {
@@ -92,6 +103,21 @@ for manager, known in (("v1", 4), ("v2", 2)):
         for as_list in (True, False):
             name = f"{manager} get_batch_updates {place}{' entry' if as_list else ''}"
             READS[name] = batch_call(manager, known, place, as_list)
+
+
+def report_call(manager: str, place: int, wrap: Callable[[Any], object]) -> Callable[..., object]:
+    """Return ``build_request_data`` with one argument given, as ``wrap`` returns it."""
+    return lambda arena, value: arena.build(getattr(arena, manager), place, wrap(value))
+
+
+for manager in ("v1", "v2"):
+    for place in range(6):
+        name = f"{manager} build_request_data {place}"
+        READS[name] = report_call(manager, place, lambda value: value)
+    READS[f"{manager} build_request_data 1 entry"] = report_call(manager, 1, lambda value: [value])
+    READS[f"{manager} build_request_data 5 entry"] = report_call(
+        manager, 5, lambda value: {5: value}
+    )
 
 
 @pytest.mark.parametrize("name", READS)

@@ -83,6 +83,21 @@ def test_auto_is_python_without_the_extension():
     assert load_provider("auto").name == "python"
 
 
+def test_an_extension_that_lacks_a_call_is_an_error(monkeypatch: pytest.MonkeyPatch):
+    if absent("nanobind") is not None:
+        pytest.skip(absent("nanobind"))
+    import stepbench_native
+
+    class Older:
+        get_num_blocks = get_page_indices_range = get_batch_updates = None
+
+    monkeypatch.setattr(stepbench_native, "KvCacheManagerV2", Older)
+    monkeypatch.delitem(sys.modules, "stubs.nanobind_provider", raising=False)
+    monkeypatch.delattr(stubs, "nanobind_provider", raising=False)
+    with pytest.raises(ProviderError, match=r"nanobind cannot be imported: .*create_reported_req"):
+        load_provider("nanobind")
+
+
 def test_auto_is_nanobind_with_it():
     if absent("nanobind") is not None:
         pytest.skip(absent("nanobind"))

@@ -33,6 +33,11 @@ class Side:
         self.v2 = provider.KVCacheManagerV2(
             24, tokens_per_block=4, layer_groups=GROUPS, rng=random.Random(1)
         )
+        self.managers = (self.v1, self.v2)
+        self.reported = [
+            manager.create_reported_requests(lambda *values: values, False)  # type: ignore[arg-type, return-value]
+            for manager in self.managers
+        ]
 
     def chunk(self, which: int, size: int) -> None:
         self.requests[which].context_chunk_size = size
@@ -42,6 +47,18 @@ class Side:
 
     def set_state(self, which: int, number: int) -> None:
         self.requests[which].state = list(LlmRequestState)[number % len(LlmRequestState)]
+
+    def forget(self, which: int) -> None:
+        for reported in self.reported:
+            reported.forget(which)
+
+    def build(self, version: int, which: int, x: int, y: int) -> object:
+        """Return what is told of both requests, one of each phase, as the fields by position."""
+        requests = self.requests[which : which + 1], self.requests[1 - which : 2 - which]
+        loading = {x % 4: self.requests[0]}
+        return self.managers[version].build_request_data(
+            self.reported[version], [], *requests, loading, {which: y % 99}
+        )
 
     def read(self, which: int, x: int, y: int) -> list[object]:
         request = self.requests[which]
@@ -67,6 +84,8 @@ class Side:
             lambda: self.v2.get_page_indices_by_layer_group(request),
             lambda: self.v2.get_page_indices_range(request, x),
             lambda: self.v2.get_batch_updates(self.requests, [x, y], [y, x]),
+            lambda: self.build(0, which, x, y),
+            lambda: self.build(1, which, x, y),
         ]
         return [attempt(read) for read in reads]
 
@@ -91,6 +110,7 @@ OPERATIONS: dict[str, Callable[[Side, int, int, int], object]] = {
     "resize v1": lambda side, which, x, _y: side.v1.resize(side.requests[which], x),
     "resize v2": lambda side, which, x, _y: side.v2.resize(side.requests[which], x),
     "history": lambda side, which, x, _y: side.v2.update_history(side.requests[which], x % 2**31),
+    "forget": lambda side, which, _x, _y: side.forget(which),
     "free v1": lambda side, which, _x, _y: side.v1.free_resources(side.requests[which]),
     "free v2": lambda side, which, _x, _y: side.v2.free_resources(side.requests[which]),
 }

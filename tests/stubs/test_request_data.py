@@ -140,3 +140,34 @@ def test_a_constructor_may_be_part_of_a_cycle(cell: SteadyDecode, provider: str)
         alive.append(sum(type(one).__name__ == "Maker" for one in gc.get_objects()))
 
     assert alive == [0, 0, 0]
+
+
+def test_what_a_constructor_does_meanwhile_leaves_reports_whole(cell: SteadyDecode, provider: str):
+    def meddling(*values: Any) -> RequestData:  # noqa: ANN401
+        # All that the call has looked at, or may still look at.
+        for request in requests if len(requests[0].get_tokens(0)) < 500 else ():
+            reported.forget(request.request_id)
+            for _ in range(500):
+                request.add_new_token(7, 0)
+            for capacity in (8, 71):
+                manager.resize(request, capacity)
+        return RequestData(*values)
+
+    workload, reported = start(cell, provider, meddling)
+    requests, manager = list(workload.batch.generation_requests), workload.manager
+    (_, first, _), (_, second, _) = build(workload, reported), build(workload, reported)
+
+    for request, one, other in zip(requests, first, second, strict=True):
+        assert one.new_tokens + other.new_tokens == request.get_tokens(0)
+        assert len(one.new_block_ids + other.new_block_ids) == manager.get_num_blocks(request)
+
+
+def test_an_output_type_that_needs_more_is_an_error_of_its_own(cell: SteadyDecode, provider: str):
+    class Needing(RequestData):
+        def __init__(self, *values: Any, needed: int) -> None:  # noqa: ANN401
+            super().__init__(*values)
+            self.needed = needed
+
+    workload, reported = start(cell, provider, Needing)
+    with pytest.raises(TypeError, match=r"Needing.__init__.. missing 1 required .* 'needed'"):
+        build(workload, reported)

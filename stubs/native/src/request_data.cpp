@@ -198,6 +198,7 @@ int traverse(PyObject *self, visitproc visit, void *arg) {
 }
 
 int clear(PyObject *self) {
+    if (!nb::inst_ready(self)) return 0;
     // Moved out first: what is freed can run Python code, which may look at this object.
     auto *reported = nb::inst_ptr<ReportedRequests>(self);
     const nb::object new_data = std::exchange(reported->new_data, nb::none());
