@@ -7,11 +7,12 @@ import functools
 import gc
 import pickle
 import random
+import sys
 from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from types import CodeType
+from types import CodeType, FunctionType
 
 import stubs
 from connector.data import SchedulerOutput
@@ -61,6 +62,7 @@ VERSION_FIGURES = frozenset({"bytecodes", "engine_bytecodes", "retained_bytes"})
 # Iterations counted at most, where a block is longer.
 _MAX_ITERATIONS = 64
 _STUBS = str(Path(stubs.__file__ or "").parent)
+_STUBS_MODULES = f"{stubs.__name__}."
 _HERE = str(Path(__file__).parent / "counting.py")
 
 
@@ -172,7 +174,7 @@ def _works(
     iterations = iterations_of(scenario)
     workload = create_workload(scenario, iterations + 1, f"{seed}")
     files = {name: file_of(make) for name, make in makes.items()}
-    with BytecodeCounter(_kind_of) as counter:
+    with BytecodeCounter(functools.partial(_kind_of, _generated_code())) as counter:
         tallies = [_Tally(scenario, name, make, seed) for name, make in makes.items()]
         watch = Watch()
         for tally in tallies:
@@ -292,9 +294,27 @@ def _no_collection() -> Iterator[None]:
             gc.enable()
 
 
-def _kind_of(code: CodeType) -> str | None:
+def _generated_code() -> set[int]:
+    """Return by identity the code that dataclasses wrote for classes of the stand-ins.
+
+    It names no file, and is work of the stand-ins like all their other code.
+    """
+    modules = [module for name, module in sys.modules.items() if name.startswith(_STUBS_MODULES)]
+    classes = {
+        kind
+        for module in modules
+        for kind in vars(module).values()
+        if isinstance(kind, type) and kind.__module__.startswith(_STUBS_MODULES)
+    }
+    members = [member for kind in classes for member in vars(kind).values()]
+    codes = [member.__code__ for member in members if isinstance(member, FunctionType)]
+    # By identity, since code is equal to its like in another class.
+    return {id(code) for code in codes if not code.co_filename.startswith(_STUBS)}
+
+
+def _kind_of(generated: set[int], code: CodeType) -> str | None:
     """Return what an instruction of ``code`` counts as."""
-    if code.co_filename == _HERE:
+    if code.co_filename == _HERE or id(code) in generated:
         return None
     if not code.co_filename.startswith(_STUBS):
         return "bytecodes"  # The arm's own, and what it has others do.

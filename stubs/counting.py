@@ -82,7 +82,7 @@ class Crossings:
             kind: ``v1`` or ``v2`` for a manager's; None for a request's.
             value: what it returned.
         """
-        self.calls[f"{name}()"] += 1
+        self._count(f"{name}()")
         self._built(value)
         if name == "get_batch_updates" and kind is not None:
             for what, part in zip(_BATCH_VALUES[kind], value, strict=True):
@@ -95,7 +95,7 @@ class Crossings:
 
     def read(self, name: str, value: object) -> None:
         """Take in the read of a native attribute."""
-        self.calls[name] += 1
+        self._count(name)
         self._built(value)
 
     def built_data(
@@ -111,7 +111,7 @@ class Crossings:
             value: what it returned.
             reports: what it was told of earlier reports.
         """
-        self.calls["build_request_data()"] += 1
+        self._count("build_request_data()")
         *both, _ignored = value
         self.objects += 1 + len(both)
         self.kept += both
@@ -133,6 +133,10 @@ class Crossings:
             self.marshalled[_PAGES] += _numbers(groups if kind == "v2" else data.new_block_ids)
             self.marshalled[_HASHES] += hashes
             self.marshalled[_PRIORITIES] += len(data.priorities or ())
+
+    def _count(self, name: str) -> None:
+        # With += a Counter runs Python code for a name that is missing, which counted as the arm's.
+        self.calls[name] = self.calls.get(name, 0) + 1
 
     def _built(self, value: object) -> None:
         if isinstance(value, list | tuple):
@@ -329,8 +333,12 @@ def _numbers_in(argument: object) -> int:
     if isinstance(argument, dict):
         return sum(map(_numbers_in, (*argument, *argument.values())))
     if isinstance(argument, list | tuple):
-        return sum(isinstance(item, int) for item in argument)
-    return isinstance(argument, int)
+        return sum(map(_is_number, argument))
+    return _is_number(argument)
+
+
+def _is_number(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
 
 
 def _numbers(value: object) -> int:

@@ -23,8 +23,10 @@ DEFAULT_PRIORITY = 35
 # Keeps a mistaken number from taking the memory.
 MAX_BEAM_WIDTH = 1024
 
-_CONTEXT_STATES = frozenset(
-    {LlmRequestState.CONTEXT_INIT, LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS}
+# A tuple: a set would hash the state, which runs Python code that native code does not.
+CONTEXT_STATES = (
+    LlmRequestState.CONTEXT_INIT,
+    LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS,
 )
 
 # What get_tokens gets where no beam is named. Upstream has an overload for it: None is no beam.
@@ -217,13 +219,13 @@ class LlmRequest:
 
         Raises RuntimeError outside a context-type state. Setting it clamps to what remains.
         """
-        if self.state not in _CONTEXT_STATES:
+        if self.state not in CONTEXT_STATES:
             raise RuntimeError(f"context_chunk_size is undefined in state {self.state.name}")
         return self._chunk_size
 
     @context_chunk_size.setter
     def context_chunk_size(self, size: int) -> None:
-        if self.state not in _CONTEXT_STATES:
+        if self.state not in CONTEXT_STATES:
             raise RuntimeError(f"context_chunk_size cannot be set in state {self.state.name}")
         if size < 0:
             raise ValueError(f"context_chunk_size must not be negative, not {size}")
@@ -253,4 +255,4 @@ class LlmRequest:
 
 def own(requests: Sequence[interfaces.LlmRequest]) -> Sequence[LlmRequest]:
     """Return ``requests`` as what they are where a native manager gets them: native requests."""
-    return cast("Sequence[LlmRequest]", requests)
+    return requests  # type: ignore[return-value]

@@ -9,18 +9,11 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import cast
 
 from connector import interfaces
 from connector.data import RequestData
-from connector.interfaces import LlmRequestState
 
-from .request import LlmRequest, own
-
-_CONTEXT_STATES = (
-    LlmRequestState.CONTEXT_INIT,
-    LlmRequestState.DISAGG_GENERATION_TRANS_IN_PROGRESS,
-)
+from .request import CONTEXT_STATES, LlmRequest, own
 
 
 @dataclass(slots=True)
@@ -87,7 +80,7 @@ def build_request_data(
         external_loads: by how much to lower the computed position of a context request, by id.
         new_blocks: returns what is new of a request's blocks, given what was reported of it.
     """
-    known = cast("ReportedRequests", reported)
+    known: ReportedRequests = reported  # type: ignore[assignment]
     first_reports: list[RequestData] = []
     others: list[RequestData] = []
     after: dict[int, Reported] = {}  # Nothing counts as reported before all is built.
@@ -96,7 +89,7 @@ def build_request_data(
         seen = known.by_id.get(request.request_id) or Reported()
         length, tokens = request.tokens_after(seen.num_tokens)
         blocks = new_blocks(request, seen)
-        if request.state in _CONTEXT_STATES:
+        if request.state in CONTEXT_STATES:
             position = request.context_current_position
             scheduled = min(request.context_remaining_length, request.context_chunk_size)
         else:

@@ -8,15 +8,19 @@ import os
 import pickle
 import subprocess
 import sys
+import typing
 from collections import Counter
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from types import CodeType
 
 import pytest
 
-from connector.data import SchedulerOutput
-from harness import counting
+import connector
+from connector.data import RequestData, SchedulerOutput
+from harness import counting, floor
 from harness.arms import ARMS, FLOOR, create_arm
+from harness.bytecodes import BytecodeCounter
 from harness.counting import FIGURES, Work, count_work, iterations_of
 from harness.passes import count_cells
 from scenarios.operations import random_run
@@ -381,6 +385,38 @@ def test_bytecodes_of_an_arm_are_its_own_instructions(use_arms: Callable[..., No
 
     assert work.totals["bytecodes"] == 4 * length(Fixed.build_scheduler_output)
     assert work.totals["engine_bytecodes"] == 0
+
+
+@pytest.mark.parametrize("scenario", [V1, TWO_GROUPS, MANY], ids=lambda scenario: scenario.name)
+@pytest.mark.parametrize("name", ALL)
+def test_what_stands_for_native_code_counts_for_nothing_whatever_it_calls(
+    scenario: SteadyDecode, name: str
+):
+    # The arms' own code, what they call of the library, and the output type's.
+    own = (
+        str(Path(connector.__file__).parent),
+        floor.__file__,
+        typing.__file__,
+        "<frozen importlib",
+    )
+    output = {id(kind.__init__.__code__) for kind in (RequestData, SchedulerOutput)}
+
+    def classify(code: CodeType) -> str | None:
+        return "bytecodes" if code.co_filename.startswith(own) or id(code) in output else None
+
+    workload, arm = create_workload(scenario, 5, "0"), create_arm(name)
+    expected = []
+    with BytecodeCounter(classify) as counter:
+        for _ in range(5):
+            workload.advance()
+            arguments = workload.batch, workload.async_requests, workload.manager
+            if name == FLOOR:
+                arm.prepare(*arguments)  # type: ignore[attr-defined]
+            with counter.counting() as bytecodes:
+                arm.build_scheduler_output(*arguments)
+            expected.append(bytecodes.here["bytecodes"])
+
+    assert [step["bytecodes"] for step in one(scenario, name).steps] == expected[1:]
 
 
 def test_engine_bytecodes_are_those_around_the_binding():

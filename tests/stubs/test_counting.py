@@ -7,6 +7,7 @@ from typing import Any
 import pytest
 
 from connector import interfaces
+from connector.data import RequestData
 from connector.interfaces import LlmRequestState
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.counting import (
@@ -280,6 +281,49 @@ def test_an_empty_batch(rng: random.Random):
     assert value == ([], [], [])
     assert (crossings.marshalled, crossings.objects) == (NOTHING, 4)
     assert crossings.arguments == 0
+
+
+def test_what_is_told_of_a_batch_of_v2_is_counted_as_built(rng: random.Random):
+    requests, crossings = [make_request(1, 10), make_request(2, 3)], Crossings()
+    manager = counting_manager(make_v2(rng, *requests, groups=2), crossings)
+    reported = manager.create_reported_requests(RequestData, False)
+    crossings.objects = 0  # It is made once.
+
+    manager.build_request_data(
+        reported, [CountingRequest(requests[0], crossings)], [], [requests[1]], {}, {1: 4}
+    )
+
+    assert crossings.calls == {"create_reported_requests()": 1, "build_request_data()": 1}
+    # Three blocks and one, in two groups.
+    assert crossings.marshalled == NOTHING | {"tokens": 13, "page_indices": 8}
+    # A tuple of two lists; data, three numbers and six lists each; 13 tokens, 8 pages.
+    assert crossings.objects == 1 + 2 + 2 * (1 + 3 + 6) + 13 + 8
+    assert crossings.arguments == 2
+
+
+def test_what_is_told_of_a_batch_of_v1_has_priorities_and_new_hashes(rng: random.Random):
+    request = make_request(1, 10)
+    manager = make_v1(rng, request)
+    reported = counting_manager(manager, Crossings()).create_reported_requests(RequestData, False)
+
+    def report() -> Crossings:
+        crossings = Crossings()
+        counting_manager(manager, crossings).build_request_data(reported, [], [], [request], {}, {})
+        return crossings
+
+    # Three blocks, two of them full. A tuple of two lists; data, three numbers and five lists.
+    first = report()
+    assert first.marshalled == {"tokens": 10, "page_indices": 3, "hashes": 2, "priorities": 3}
+    assert first.objects == 1 + 2 + (1 + 3 + 5) + 10 + 3 + 2 + 3
+
+    # The chain is reported again, and its numbers are those of the first time.
+    again = report()
+    assert again.marshalled == NOTHING
+    assert again.objects == 1 + 2 + (1 + 3 + 5)
+
+    reported.forget(1)
+    whole = report()
+    assert (whole.marshalled, whole.objects) == (first.marshalled, first.objects)
 
 
 def test_v1_and_v2_are_told_apart_by_isinstance(rng: random.Random):
