@@ -159,7 +159,7 @@ def compare_cell(
         result.verdict = collect(result.first)
         if result.verdict.is_difference:
             again = collect(result.second, result.verdict.kind)
-            result.verdict = settle(result.verdict, again)
+            result.verdict = settle(result.verdict, again, duet.threshold)
     except LostWorkerError:
         raise
     except WorkerError as error:

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import json
 import math
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
+from statistics import NormalDist
 
 from scenarios.catalogue import find_scenarios
 from scenarios.errors import NoBaselineError
@@ -12,21 +14,27 @@ from stubs.providers import DEFAULT_PROVIDER
 
 from .arms import check_arms
 from .duet import CellResult, Duet, processes_within
+from .duet_processes import check_memory
 from .figure import EQUIVALENCE_CONFIDENCE
 from .gate import GateConfig, check_patterns
 from .noise_floor import (
     Noise,
     detectable,
+    doubt,
     noise_of,
+    processes_of,
     processes_of_a_run,
-    run_against_itself,
 )
 from .sources import find_source
 from .statistics import degrees_of, student_t
-from .verdict import POWER_QUANTILE, Rule
+from .verdict import POWER_QUANTILE, Rule, judge
 
 # What is proposed, as fractions: nobody wants to read a threshold of 1.37 %.
 STEPS = (0.0025, 0.005, 0.0075, 0.01, 0.015, 0.02, 0.03, 0.05, 0.075, 0.1)
+
+
+# How many standard errors to either side a figure lies within, in 99 of 100 runs.
+_WITHIN_QUANTILE = NormalDist().inv_cdf(0.995)
 
 
 @dataclass(frozen=True)
@@ -36,13 +44,14 @@ class Proposal:
     Attributes:
         cell: name of the cell.
         arm: the arm.
-        noise: of the arm against itself.
+        noise: of the arm against itself, with the gate's verdict at the configured threshold.
         configured: its threshold so far, as a fraction.
         needed: the smallest threshold within which an arm that did not change is found to be the
-            same in 99 of 100 runs, with this noise and in the gate's time.
-        proposed: the threshold that is proposed, never below the configured one; None where the
-            noise is beyond all that can be.
-        detectable: about the smallest slowdown that is then found in 99 of 100 runs.
+            same in about 99 of 100 runs, with this noise and in the gate's time.
+        proposed: the threshold that is proposed, never below the configured one; None where
+            nothing can be.
+        detectable: about the smallest slowdown that is then found in 99 of 100 runs, as a fraction.
+        reason: why nothing is proposed; empty otherwise.
     """
 
     cell: str
@@ -51,58 +60,51 @@ class Proposal:
     configured: float
     needed: float
     proposed: float | None
-    detectable: float
+    detectable: float | None
+    reason: str = ""
 
     @property
     def is_raised(self) -> bool:
-        """Whether another threshold than the configured one is needed."""
-        return self.proposed is None or self.proposed > self.configured
+        """Whether a higher threshold than the configured one is proposed."""
+        return self.proposed is not None and self.proposed > self.configured
 
 
-def check_timed(config: GateConfig) -> None:
-    """Find out before anything is measured what of a configuration is not there.
-
-    Raises:
-        InputError: an arm is not known, or a glob matches nothing.
-        NoBaselineError: a cell is gone.
-    """
-    check_arms(config.arms, floor=False)
-    check_patterns(config)
-    names = {scenario.name for scenario in find_scenarios(config.scenario)}
-    gone = [cell for cell in config.cells if cell not in names]
-    if gone:
-        raise NoBaselineError(f"not in scenario {config.scenario}: {', '.join(gone)}")
-
-
-def run_arms_against_themselves(
-    config: GateConfig, cpus: tuple[int, ...], progress: Callable[[str], None]
-) -> Iterator[tuple[str, list[CellResult]]]:
-    """Yield each timed arm in each timed cell against itself, for as long as the gate times it.
+def duets_of(config: GateConfig, cpus: tuple[int, ...]) -> list[Duet]:
+    """Return each timed arm against itself in each timed cell, as the gate would time it.
 
     Args:
         config: the gate's configuration.
         cpus: the cores to pin to, with a process on each at once; none for no pinning.
-        progress: called with what is measured.
+
+    Raises:
+        InputError: an arm is not known, a glob matches nothing, or the memory is not there.
+        NoBaselineError: a cell is gone.
     """
+    check_arms(config.arms, floor=False, foreign=False)
+    check_patterns(config)
     cells = {scenario.name: scenario for scenario in find_scenarios(config.scenario)}
-    for name in config.cells:
-        for arm in config.arms:
-            progress(f"{arm} against itself in {name}")
-            source = find_source(arm)
-            duet = Duet(
-                source,
-                source,
-                (cells[name],),
-                config.threshold_of(name, arm),
-                config.seconds,
-                cpus=cpus,
-                provider=DEFAULT_PROVIDER,
-                comparisons=comparisons_of(config),
-            )
-            yield arm, list(run_against_itself(duet))
+    gone = [cell for cell in config.cells if cell not in cells]
+    if gone:
+        raise NoBaselineError(f"no such cell in scenario {config.scenario}: {', '.join(gone)}")
+    check_memory([cells[name] for name in config.cells], len(cpus), 0)
+    return [
+        Duet(
+            source,
+            source,
+            (cells[name],),
+            config.threshold_of(name, arm),
+            config.seconds,
+            cpus=cpus,
+            provider=DEFAULT_PROVIDER,
+            comparisons=_comparisons(config),
+        )
+        for name in config.cells
+        for arm in config.arms
+        for source in [find_source(arm)]
+    ]
 
 
-def comparisons_of(config: GateConfig) -> int:
+def _comparisons(config: GateConfig) -> int:
     """Return how many comparisons the gate makes where all arms have changed."""
     return len(config.cells) * len(config.arms)
 
@@ -110,30 +112,47 @@ def comparisons_of(config: GateConfig) -> int:
 def propose(config: GateConfig, arm: str, results: Sequence[CellResult]) -> Proposal | None:
     """Return what is proposed for an arm in a cell; None where too little was measured.
 
+    That is the smallest round threshold that is not below what is needed, nor below the configured
+    one, and at which the gate's own rule finds the arm to be the same over all processes seen. So
+    there is none where a core is busy, whatever the figures say.
+
     Args:
         config: the gate's configuration.
         arm: the arm.
         results: its duets against itself in the cell.
-
-    Equal arms are found to be the same if their mean and its interval of 99 % lie within the
-    threshold: see ``harness.figure``. With s the noise of the effect, n processes in the gate's
-    time, t Student's quantile of a trimmed mean and k that of how far its error is overestimated,
-    that is so in 99 of 100 runs, at the least, within exp((t k + 2.326) s / sqrt(n)) - 1.
     """
-    noise = noise_of(results)
+    cell = results[0].scenario.name
+    configured, comparisons = config.threshold_of(cell, arm), _comparisons(config)
+    noise = noise_of(results, Rule(configured, comparisons))
     if noise is None:
         return None
-    cell = results[0].scenario.name
-    configured = config.threshold_of(cell, arm)
-    alone = processes_within(config.seconds, noise.seconds)
-    degrees = degrees_of(alone)
+    needed = _needed(noise, processes_within(config.seconds, noise.seconds))
+    processes = processes_of(results)
+    rules = [Rule(step, comparisons) for step in (configured, *STEPS) if step >= configured]
+    for rule in rules:
+        if rule.threshold >= needed and not doubt(judge(processes, rule)):
+            count = processes_of_a_run(config.seconds, noise.seconds)
+            found = detectable(noise, count, rule)
+            return Proposal(cell, arm, noise, configured, needed, rule.threshold, found)
+    reason = doubt(judge(processes, rules[-1]))
+    reason = reason or f"its noise needs a threshold of {needed:.2%}, more than is ever proposed"
+    return Proposal(cell, arm, noise, configured, needed, None, None, reason)
+
+
+def _needed(noise: Noise, count: int) -> float:
+    """Return the threshold within which so many processes of equal arms are found to be the same.
+
+    As a fraction, for about 99 of 100 runs. The typical step and the mean of what both copies agree
+    on have to lie within the threshold with an interval of 99 %, the mean of every sample without
+    one: see ``harness.figure`` and ``harness.verdict``. With s the larger noise of the former, e
+    that of the latter, n processes, t Student's quantile of a trimmed mean, and k how far its error
+    is overestimated at most, that is the larger of (t k + 2.326) s / sqrt(n) and
+    2.576 e / sqrt(n), as a log ratio.
+    """
+    degrees, root = degrees_of(count), math.sqrt(count)
     sure = student_t(degrees, EQUIVALENCE_CONFIDENCE) * _overestimate(degrees) + POWER_QUANTILE
-    needed = math.expm1(sure * noise.effect / math.sqrt(alone))
-    least = max(needed, configured)
-    proposed = next((step for step in (configured, *STEPS) if step >= least), None)
-    rule = Rule(proposed or needed, comparisons_of(config))
-    count = processes_of_a_run(config.seconds, noise.seconds)
-    return Proposal(cell, arm, noise, configured, needed, proposed, detectable(noise, count, rule))
+    sharp = sure * max(noise.effect, noise.agreed or 0.0)
+    return math.expm1(max(sharp, _WITHIN_QUANTILE * (noise.every or 0.0)) / root)
 
 
 def _overestimate(degrees: int) -> float:
@@ -167,7 +186,9 @@ def thresholds(config: GateConfig, proposals: Sequence[Proposal]) -> dict[str, f
     return found | {glob: share for glob, share in config.thresholds.items() if glob not in found}
 
 
-def toml_lines(shares: Mapping[str, float]) -> str:
-    """Return thresholds as a line of TOML."""
-    inside = ", ".join(f'"{glob}" = {share:g}' for glob, share in shares.items())
+def toml_line(shares: Mapping[str, float]) -> str:
+    """Return thresholds as a line of TOML, which gives the very same back."""
+    inside = ", ".join(
+        f"{json.dumps(glob, ensure_ascii=False)} = {share!r}" for glob, share in shares.items()
+    )
     return f"thresholds = {{ {inside} }}"

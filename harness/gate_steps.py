@@ -333,7 +333,7 @@ def _timed(name: str, result: CellResult, threshold: float) -> Step:
     verdict = result.verdict
     # What each process says and not their samples, which are ten times as much.
     left_out = dict.fromkeys(("samples", "background", "imports", "orders"))
-    cell = {**cell_document(result), **left_out}
+    cell = {**cell_document(result), **left_out, "threshold": threshold}
     if result.failure is not None:
         return Step(name, Outcome.FOUND, result.failure, cell=cell)
     words = verdict_words(verdict, threshold)

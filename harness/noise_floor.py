@@ -35,6 +35,8 @@ class Noise:
         control: the same of the second copies to the first.
         seconds: what a process took, with its start: its share where several ran at once.
         verdict: what a duet says of all of them; on a quiet machine, no difference.
+        agreed, every: the effect's noise in the mean of all steps, of what both copies of an arm
+            agree on and of every sample; None where means were not kept.
     """
 
     processes: int
@@ -42,11 +44,20 @@ class Noise:
     control: float
     seconds: float
     verdict: Verdict
+    agreed: float | None = None
+    every: float | None = None
 
     @property
     def is_too_much(self) -> bool:
         """Whether the same code was not found to be the same."""
-        return self.verdict.kind is not Kind.NO_DIFFERENCE
+        return bool(doubt(self.verdict))
+
+
+def doubt(verdict: Verdict) -> str:
+    """Return why the same code was not found to be the same; empty if it was."""
+    if verdict.kind is Kind.NO_DIFFERENCE:
+        return ""
+    return verdict.reason or f"the same code counts as {verdict.kind}"
 
 
 def against_itself(cpus: tuple[int, ...], provider: str, seconds: float = SECONDS) -> Duet:
@@ -83,25 +94,37 @@ def run_against_itself(
             return
 
 
-def noise_of(results: Sequence[CellResult]) -> Noise | None:
-    """Return the noise of all processes of duets; None if they are fewer than two."""
-    processes: list[Process] = []
-    # A cell that failed has waited for its worker.
-    results = [result for result in results if result.failure is None]
-    for result in results:
-        processes += result.first + result.second
+def noise_of(results: Sequence[CellResult], rule: Rule = Rule()) -> Noise | None:  # noqa: B008
+    """Return the noise of all processes of duets; None if they are fewer than two.
+
+    Args:
+        results: the duets.
+        rule: when which verdict is given on all of them together.
+    """
+    processes = processes_of(results)
     if len(processes) < 2:
         return None
-    effect = trimmed_mean([process.effect for process in processes])
-    control = trimmed_mean([process.control for process in processes])
-    root = math.sqrt(len(processes))
+    means = [process.means for process in processes if process.means is not None]
+    is_whole = len(means) == len(processes)
     return Noise(
         len(processes),
-        effect.error * root,
-        control.error * root,
-        sum(result.took for result in results) / len(processes),
-        judge(processes, Rule()),
+        _spread([process.effect for process in processes]),
+        _spread([process.control for process in processes]),
+        sum(result.took for result in results if result.failure is None) / len(processes),
+        judge(processes, rule),
+        _spread([each.agreed.effect for each in means]) if is_whole else None,
+        _spread([each.every.effect for each in means]) if is_whole else None,
     )
+
+
+def processes_of(results: Sequence[CellResult]) -> list[Process]:
+    """Return all processes of duets, but of those that failed: these have waited for a worker."""
+    whole = [result for result in results if result.failure is None]
+    return [process for result in whole for process in result.first + result.second]
+
+
+def _spread(values: Sequence[float]) -> float:
+    return trimmed_mean(values).error * math.sqrt(len(values))
 
 
 def processes_of_a_run(seconds: float, each: float) -> int:

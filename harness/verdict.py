@@ -131,20 +131,27 @@ class Verdict:
 def verdict_words(verdict: Verdict, threshold: float) -> str:
     """Return what a verdict says, with the threshold where it finds no difference beyond it.
 
-    A ratio that is clearly beside 1, though within the threshold, is said: it is not nothing.
+    A ratio that is clearly beside 1, though within the threshold, is said: it is not nothing. That
+    of the mean as well, where the typical step does not point the same way.
 
     Args:
         verdict: the verdict.
         threshold: from which slowdown on a difference matters, as a fraction.
     """
-    ratio = verdict.ratio
-    if verdict.kind is not Kind.NO_DIFFERENCE or ratio is None:
+    if verdict.kind is not Kind.NO_DIFFERENCE:
         return verdict.kind.value
-    if ratio.low > 1:
-        return f"{ratio.value - 1:.2%} slower, within {threshold:.2%}"
-    if ratio.high < 1:
-        return f"{1 - ratio.value:.2%} faster, within {threshold:.2%}"
-    return f"no difference beyond {threshold:.2%}"
+    found: dict[Kind, str] = {}
+    for ratio, where in ((verdict.ratio, ""), (verdict.mean, " in the mean")):
+        if ratio is not None and not ratio.low <= 1 <= ratio.high:
+            side = Kind.SLOWER if ratio.low > 1 else Kind.FASTER
+            found.setdefault(side, f"{abs(ratio.value - 1):.2%} {side}{where}")
+    if found:
+        return f"{', '.join(found.values())}, within {threshold:.2%}"
+    return _no_difference(threshold)
+
+
+def _no_difference(threshold: float) -> str:
+    return f"{Kind.NO_DIFFERENCE} beyond {threshold:.2%}"
 
 
 NOT_MEASURED = Verdict(Kind.INCONCLUSIVE, "not measured")
@@ -217,7 +224,8 @@ def _together(
     if parts or abs(every.effect.value) > threshold:
         return Kind.INCONCLUSIVE, words
     if agreed.kind is not Kind.NO_DIFFERENCE:
-        return Kind.INCONCLUSIVE, f"no difference in the typical step; of the mean, {agreed.reason}"
+        same = _no_difference(math.expm1(threshold))
+        return Kind.INCONCLUSIVE, f"{same} in the typical step; of the mean, {agreed.reason}"
     return Kind.NO_DIFFERENCE, ""
 
 
@@ -234,17 +242,23 @@ def _is_beyond(difference: Mean, threshold: float) -> bool:
     return abs(difference.value) - half > threshold
 
 
-def settle(first: Verdict, second: Verdict) -> Verdict:
+def settle(first: Verdict, second: Verdict, threshold: float) -> Verdict:
     """Return what stands of a difference after its repetition in fresh processes.
 
     With the figures of the second run, since the first one ended when it looked clear.
+
+    Args:
+        first: the difference.
+        second: the verdict on the repetition.
+        threshold: from which slowdown on a difference matters, as a fraction.
     """
     if second.kind == first.kind:
         return second
     if second.kind is Kind.INCONCLUSIVE:
         reason = f"{first.kind} at first, but its repetition was not clear: {second.reason}"
     else:
-        reason = f"{first.kind} at first, but {second.kind} when it was repeated"
+        again = second.kind if second.is_difference else _no_difference(threshold)
+        reason = f"{first.kind} at first, but {again} when it was repeated"
     return replace(second, kind=Kind.INCONCLUSIVE, reason=reason)
 
 

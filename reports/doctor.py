@@ -9,7 +9,7 @@ from typing import Any, TextIO
 
 from harness.doctor import Finding, State
 from harness.duet_file import finite
-from harness.noise_floor import ARM, CELL, Noise, detectable, processes_of_a_run
+from harness.noise_floor import ARM, CELL, Noise, detectable, doubt, processes_of_a_run
 from harness.verdict import Rule
 
 from .formats import write_parts
@@ -55,11 +55,10 @@ def _noise(noise: Noise) -> list[str]:
     )
     smallest = " and ".join(f"{share:.2%} in {seconds} s" for seconds, _, share in _smallest(noise))
     if noise.is_too_much:
-        reason = noise.verdict.reason or f"the same code counts as {noise.verdict.kind}"
         return [
             found,
-            f"Too noisy to say which slowdown can be found here: {reason}. If the noise stays as "
-            f"it was, not less than {smallest}.",
+            "Too noisy to say which slowdown can be found here: "
+            f"{doubt(noise.verdict)}. If the noise stays as it was, not less than {smallest}.",
         ]
     return [
         found,

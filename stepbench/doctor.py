@@ -7,21 +7,17 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import click
+from click.core import ParameterSource
 
 from harness.affinity import allowed_cpus, can_pin
 from harness.clock import measure_clock
 from harness.doctor import look
 from harness.gate import find_config, load_config
-from harness.gate_noise import (
-    Proposal,
-    check_timed,
-    comparisons_of,
-    propose,
-    run_arms_against_themselves,
-)
+from harness.gate_noise import Proposal, duets_of, propose
 from harness.machine import choose_cpus, keep_off, lock_cpu
 from harness.noise_floor import CELL, SECONDS, against_itself, noise_of, run_against_itself
-from scenarios.errors import LostWorkerError
+from reports.words import counted
+from scenarios.errors import LostWorkerError, NotRunnableError
 from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
@@ -70,11 +66,13 @@ def command(
     runs against itself for about ten seconds, which tells the smallest slowdown that `stepbench
     compare` can find here.
 
-    With --gate each arm that the gate times runs against itself in each of its cells, and the
-    report ends with the thresholds that this noise can carry, as lines for the configuration.
+    With --gate each arm that the gate times runs against itself in each of its cells, for as long
+    as the gate would time it, on the Python stand-ins as there. The report says which threshold
+    that noise can carry, and ends with the line for the configuration if one has to be raised.
 
     \b
-    Exit codes: 0 told; 1 a worker died or hung; 3 too noisy to tell that slowdown.
+    Exit codes: 0 told; 1 a worker died or hung; 3 too noisy to tell that slowdown, or to propose a
+    threshold; 4 a cell of the gate is gone.
 
     \b
     Examples:
@@ -84,8 +82,7 @@ def command(
     """
     chosen = chosen_format(style, as_json)
     if for_gate:
-        if no_run:
-            raise click.UsageError("--gate is a run: --no-run does not go with it")
+        _refuse_options_beside_gate()
         return _propose(config, choose_cpus(cpu), chosen, quiet=quiet)
     if config is not None:
         raise click.UsageError("--config is the gate's: it goes with --gate")
@@ -112,37 +109,55 @@ def command(
 
 def _propose(config: Path | None, cores: tuple[int, ...], style: str, *, quiet: bool) -> int:
     """Run the gate's arms against themselves, print what is proposed; return the exit code."""
-    settings, file = load_config(config), find_config(config)
-    check_timed(settings)
-    count = comparisons_of(settings)
+    settings = load_config(config)
+    duets = duets_of(settings, cores)
     proposals: list[Proposal] = []
     code = 0
-    with CountingProgress(count, "runs", quiet=quiet) as progress:
+    if not quiet:
+        words = f"{counted(len(duets), 'run')} of an arm against itself"
+        say(f"{words}, about {len(duets) * settings.seconds:.0f} s")
+    with CountingProgress(len(duets), "runs", quiet=quiet) as progress:
+        cell = duets[0].scenarios[0].name
         try:
             with lock_cpu(*cores), keep_off(*cores):
-                for arm, results in run_arms_against_themselves(settings, cores, progress.describe):
+                for duet in duets:
+                    cell, arm = duet.scenarios[0].name, duet.b.spec
+                    progress.describe(f"{arm} against itself in {cell}")
+                    results = list(run_against_itself(duet))
                     failures = [each.failure for each in results if each.failure is not None]
                     for failure in failures:
-                        say(failure)
+                        say(f"{arm}: {failure}")
                         code = FOUND
                     found = propose(settings, arm, results)
                     if found is not None and not failures:
                         proposals.append(found)
                     progress.add(1)
-        except (LostWorkerError, OSError) as error:
-            say(no_result("of the gate", error))
-            return USAGE
+        except (LostWorkerError, NotRunnableError, OSError) as error:
+            say(no_result(cell, error))
+            code = USAGE
         except KeyboardInterrupt:
-            say(f"interrupted after {len(proposals)} of {count} runs")
+            say(f"interrupted after {counted(len(proposals), 'run')} of {len(duets)}")
             code = INTERRUPTED
 
     from reports.gate_noise import write_gate_noise
 
     where = described_run(cores, DEFAULT_PROVIDER, Surroundings())
     words = f"{where['where']} Repeat with `{where['command']}`."
+    file, missing = find_config(config), len(duets) - len(proposals)
     with unread_is_fine():
-        write_gate_noise(settings, str(file), proposals, words, style, sys.stdout)
+        write_gate_noise(settings, file, proposals, missing, words, style, sys.stdout)
+    if code == 0 and (missing or any(each.proposed is None for each in proposals)):
+        return INCONCLUSIVE
     return code
+
+
+def _refuse_options_beside_gate() -> None:
+    """Raise click.UsageError if an option was given that says nothing beside --gate."""
+    context = click.get_current_context()
+    for option, why in (("--no-run", "is a run"), ("--provider", "takes the Python stand-ins")):
+        name = option.removeprefix("--").replace("-", "_")
+        if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
+            raise click.UsageError(f"--gate {why}: {option} does not go with it")
 
 
 def _run(cores: tuple[int, ...], provider: str, results: list[CellResult], *, quiet: bool) -> int:

@@ -7,6 +7,7 @@ import math
 from matplotlib.figure import Figure
 
 from harness.duet_file import DuetFile
+from harness.verdict import verdict_words
 
 from .cells import label
 from .style import MOST_PANELS, Plot, Theme, beyond, legend_below, look, panels
@@ -61,7 +62,8 @@ def plot(file: DuetFile, name: str) -> Plot | None:
             axes.axhspan(-threshold, threshold, color=theme.grid, alpha=0.5, linewidth=0)
             axes.axhline(0, color=theme.text, linewidth=0.8)
             axes.set(xlabel="control, %", ylabel="effect, %")
-            axes.set_title(f"{label(result.scenario)}: {result.verdict.kind}", loc="left")
+            words = verdict_words(result.verdict, file.duet.threshold)
+            axes.set_title(f"{label(result.scenario)}\n{words}", loc="left", fontsize=9)
         figure.suptitle(f"{b} against {a}: above 0 it is slower", fontsize=11)
         legend_below(figure, all_axes)
         return figure

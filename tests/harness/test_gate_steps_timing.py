@@ -32,7 +32,7 @@ RATIO = Estimate(1.0312, 1.0201, 1.0423)
     [
         (Verdict(Kind.SLOWER, ratio=RATIO), FOUND, "slower: ratio 1.0312 (1.0201 to 1.0423)"),
         (Verdict(Kind.FASTER, ratio=RATIO), PASSED, "faster: ratio 1.0312 (1.0201 to 1.0423)"),
-        (Verdict(Kind.NO_DIFFERENCE), PASSED, "no difference"),
+        (Verdict(Kind.NO_DIFFERENCE), PASSED, "no difference beyond 0.50%"),
         (Verdict(Kind.INCONCLUSIVE, "busy core"), INCONCLUSIVE, "inconclusive; busy core"),
         ("the worker hung", FOUND, "the worker hung"),
     ],
@@ -76,7 +76,7 @@ def test_words_about_an_arm_do_not_make_it_another(world: World, change: Callabl
 
 def test_thresholds_are_those_of_cell_and_arm(world: World):
     world.base = before("batched") | before("incremental")
-    run(
+    steps = run(
         arms=("batched", "incremental", "page-range"),
         threshold=0.01,
         thresholds={"v2-16*/batched": 0.03},
@@ -88,6 +88,10 @@ def test_thresholds_are_those_of_cell_and_arm(world: World):
         ("incremental", "v2-16x8192", 0.01),
         ("incremental", "v2-64x2048", 0.01),
     ]
+    step = steps["time of batched, v2-16x8192"]
+    assert step.summary == "no difference beyond 3.00%"
+    assert step.cell is not None
+    assert step.cell["threshold"] == 0.03
     duets = [duet for *_, duet in world.timed]
     assert {duet.seconds for duet in duets} == {2.5}
     # Each comparison is one more chance of a false alarm: two cells of the two arms that changed.

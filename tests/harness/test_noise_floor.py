@@ -4,6 +4,7 @@ import itertools
 import math
 import random
 from collections.abc import Callable, Iterator
+from dataclasses import replace
 from types import SimpleNamespace
 
 import pytest
@@ -12,6 +13,7 @@ from harness import noise_floor
 from harness.child import WorkerError
 from harness.duet import CellResult, Duet, compare_cell, processes_within
 from harness.figure import Kind
+from harness.means import Means, Reading
 from harness.noise_floor import (
     CELL,
     Noise,
@@ -49,6 +51,25 @@ def test_noise_is_that_of_all_processes_together():
     assert noise.control == pytest.approx(0.002 * math.sqrt(4 / 3))
     assert noise.seconds == 1.25
     assert noise.verdict == judge([*first.first, *second.first, *second.second], Rule())
+    # Means were not kept.
+    assert (noise.agreed, noise.every) == (None, None)
+    wide = noise_of([first, second], Rule(0.05))
+    assert wide is not None
+    assert wide.verdict == judge([*first.first, *second.first, *second.second], Rule(0.05))
+
+
+def test_the_means_have_a_noise_of_their_own():
+    def means(sign: int) -> Means:
+        agreed, every = (Reading(sign * size, (0.0, 0.0)) for size in (0.02, 0.03))
+        return Means(agreed, every, (1e-3, 1e-3), (1e-3, 1e-3), (0.0, 0.0))
+
+    signs = (1, -1, 1, -1)
+    noise = noise_of([result(*(replace(process(0.01 * x), means=means(x)) for x in signs))])
+
+    assert noise is not None
+    # Four values that are one away from their mean: the root of 4/3.
+    shares = (noise.effect, noise.agreed, noise.every)
+    assert shares == pytest.approx(tuple(size * math.sqrt(4 / 3) for size in (0.01, 0.02, 0.03)))
 
 
 @pytest.mark.parametrize("results", [[], [result()], [result(process(0.0))]])
@@ -212,4 +233,6 @@ def test_real_processes_can_be_judged():
     assert noise is not None
     assert noise.processes >= 6
     assert noise.effect > 0
+    assert noise.agreed is not None
+    assert noise.every is not None
     assert noise.seconds > 0

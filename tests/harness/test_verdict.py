@@ -326,11 +326,34 @@ def test_what_is_detectable_is_detected():
         (Kind.SLOWER, (1.05, 1.04, 1.06), "slower"),
         (Kind.FASTER, (0.9, 0.89, 0.91), "faster"),
         (Kind.INCONCLUSIVE, (1.011, 1.009, 1.013), "inconclusive"),
-        (Kind.NO_DIFFERENCE, None, "no difference"),
+        (Kind.NO_DIFFERENCE, None, "no difference beyond 2.00%"),
     ],
 )
 def test_in_words_no_difference_has_its_threshold(
     kind: Kind, ratio: tuple[float, float, float] | None, words: str
 ):
     verdict = Verdict(kind, ratio=Estimate(*ratio) if ratio else None)
+    assert verdict_words(verdict, 0.02) == words
+
+
+@pytest.mark.parametrize(
+    ("typical", "mean", "words"),
+    [
+        # A cost is a cost, also where it is not the typical step's.
+        ((1.0, 0.999, 1.001), (1.012, 1.008, 1.016), "1.20% slower in the mean, within 2.00%"),
+        ((1.0, 0.999, 1.001), (1.001, 0.996, 1.006), "no difference beyond 2.00%"),
+        # The typical one, which is sharper, speaks for both.
+        ((1.011, 1.009, 1.013), (1.013, 1.009, 1.017), "1.10% slower, within 2.00%"),
+        # Unless the mean contradicts it.
+        (
+            (0.992, 0.99, 0.994),
+            (1.005, 1.002, 1.008),
+            "0.80% faster, 0.50% slower in the mean, within 2.00%",
+        ),
+    ],
+)
+def test_a_mean_that_is_clearly_beside_1_is_said(
+    typical: tuple[float, float, float], mean: tuple[float, float, float], words: str
+):
+    verdict = Verdict(Kind.NO_DIFFERENCE, ratio=Estimate(*typical), mean=Estimate(*mean))
     assert verdict_words(verdict, 0.02) == words

@@ -81,7 +81,7 @@ def test_no_difference_is_not_said_while_the_mean_is_open():
     found = verdict(SAME, SAME, SAME, of_agreed=WIDE)
 
     assert found.kind == Kind.INCONCLUSIVE
-    assert found.reason.startswith("no difference in the typical step; of the mean, ")
+    assert found.reason.startswith("no difference beyond 0.50% in the typical step; of the mean, ")
 
 
 def test_nor_while_every_sample_says_otherwise_however_unsurely():

@@ -17,20 +17,20 @@ SECOND = (Estimate(1.03, 1.02, 1.04), 0.001, 0.007)
 def test_a_difference_that_is_repeated_stands_with_the_figures_of_the_second_run(kind: Kind):
     again = Verdict(kind, "", *SECOND)
 
-    assert settle(Verdict(kind, "", *FIRST), again) == again
+    assert settle(Verdict(kind, "", *FIRST), again, 0.02) == again
 
 
 @pytest.mark.parametrize(
     ("first", "second", "reason"),
     [
         (S, F, "slower at first, but faster when it was repeated"),
-        (S, N, "slower at first, but no difference when it was repeated"),
+        (S, N, "slower at first, but no difference beyond 2.00% when it was repeated"),
         (F, S, "faster at first, but slower when it was repeated"),
-        (F, N, "faster at first, but no difference when it was repeated"),
+        (F, N, "faster at first, but no difference beyond 2.00% when it was repeated"),
     ],
 )
 def test_a_repetition_that_contradicts_is_no_verdict(first: Kind, second: Kind, reason: str):
-    settled = settle(Verdict(first, "", *FIRST), Verdict(second, "", *SECOND))
+    settled = settle(Verdict(first, "", *FIRST), Verdict(second, "", *SECOND), 0.02)
 
     assert settled == Verdict(X, reason, *SECOND)
 
@@ -39,7 +39,7 @@ def test_a_repetition_that_contradicts_is_no_verdict(first: Kind, second: Kind, 
 def test_a_repetition_that_is_not_clear_is_told_from_one_that_contradicts(first: Kind):
     again = Verdict(X, "busy core: the measuring processes got 85% of it", *SECOND)
 
-    settled = settle(Verdict(first, "", *FIRST), again)
+    settled = settle(Verdict(first, "", *FIRST), again, 0.02)
 
     assert settled == Verdict(
         X,

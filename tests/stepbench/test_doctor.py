@@ -12,8 +12,10 @@ import pytest
 from harness import noise_floor
 from harness.child import WorkerError
 from harness.duet import CellResult, Duet, compare_cell
+from harness.gate import load_config
 from harness.machine import allowed_cpus, choose_cpus, lock_cpu
 from harness.verdict import Process
+from scenarios.errors import LostWorkerError, NotRunnableError
 from scenarios.scenario import SteadyDecode
 
 from .conftest import Run, assert_refused, run_script
@@ -41,7 +43,7 @@ class Workers:
 
     def _draw(self) -> Process:
         if self.count in self.errors:
-            raise self.errors[self.count]
+            raise self.errors.pop(self.count)
         effect = self.effects[self.count % len(self.effects)]
         self.count += 1
         self.affinities.append(os.sched_getaffinity(0))
@@ -183,74 +185,157 @@ def gate() -> Path:
     return path
 
 
+ENOUGH = "The configured thresholds are enough: there is nothing to change."
+ROWS = [(cell, arm) for cell in ("v2-16x8192", "v2-64x2048") for arm in ("incremental", "batched")]
+
+
+def rows(out: str) -> list[tuple[str, ...]]:
+    """The cells and arms of a table in Markdown."""
+    return [tuple(line[2:].split(" | ")[:2]) for line in out.splitlines() if line[:5] == "| v2-"]
+
+
 def test_thresholds_for_the_gate_are_proposed_and_can_be_pasted(
     run_here: Run, workers: Workers, gate: Path
 ):
     workers.effects = [0.007, -0.007, 0.0035, -0.0035]
 
-    ran = run_here("doctor", "--gate", "--format", "markdown")
+    ran = run_here("doctor", "--gate")
 
     assert ran.code == 0
-    rows = [line for line in ran.out.splitlines() if line.startswith("| v2-")]
-    assert [row.split(" | ")[:2] for row in rows] == [
-        [f"| {cell}", arm]
-        for cell in ("v2-16x8192", "v2-64x2048")
-        for arm in ("incremental", "batched")
-    ]
-    assert "In `stepbench.toml`, in place of `thresholds`" in ran.out
+    assert ran.err.startswith("stepbench: 4 runs of an arm against itself, about 40 s\n")
+    assert rows(ran.out) == ROWS
+    assert "For `[gate]` in `stepbench.toml`, in place of its `thresholds`:" in ran.out
+    assert ENOUGH not in ran.out
+    # On which machine, and on how many processes it rests.
+    assert re.search(r"in \d+ or more processes a row: run it where the gate runs, and", ran.out)
+    assert "stand-ins: provider python" in ran.out
+    assert ran.out.endswith("Repeat with `stepbench doctor --gate`.\n")
     (line,) = [line for line in ran.out.splitlines() if line.startswith("thresholds = ")]
     old = 'thresholds = { "*/batched" = 0.0075 }'
     gate.write_text(GATE.replace(old, line))
+    proposed = load_config(gate)
+    assert all(proposed.threshold_of(cell, arm) > 0.0075 for cell, arm in ROWS)
     workers.count = 0  # The same noise.
     again = run_here("doctor", "--gate", "-q")
-    assert again.code == 0
-    assert "The configured thresholds are enough: there is nothing to change." in again.out
+    assert (again.code, again.err) == (0, "")
+    assert ENOUGH in again.out
     assert "thresholds = " not in again.out
+
+
+def test_where_there_are_no_thresholds_yet_it_is_a_line_of_its_own(run_here: Run, workers: Workers):
+    workers.effects = [0.007, -0.007]
+    table = GATE.replace("[gate]", "[tool.stepbench.gate]").rpartition("thresholds")[0]
+    Path("pyproject.toml").write_text(table)
+
+    ran = run_here("doctor", "--gate", "-q")
+
+    place = "For `[tool.stepbench.gate]` in `pyproject.toml`, as a line of its own:"
+    assert place in ran.out
+    (line,) = [line for line in ran.out.splitlines() if line.startswith("thresholds = ")]
+    Path("pyproject.toml").write_text(f"{table}{line}\n")
+    proposed = load_config(None)
+    assert all(proposed.threshold_of(cell, arm) > 0.005 for cell, arm in ROWS)
 
 
 @pytest.mark.usefixtures("gate")
 def test_what_is_proposed_is_json_if_asked(run_here: Run, workers: Workers):
     workers.effects = [0.0001, -0.0001]
 
-    document = json.loads(run_here("doctor", "--gate", "--json", "-q").out)
+    document = json.loads(
+        run_here("doctor", "--gate", "--json", "-q").out, parse_constant=pytest.fail
+    )
 
+    assert (document["seconds"], document["missing"]) == (10.0, 0)
     assert document["thresholds"] == {"*/batched": 0.0075}
-    assert [(one["cell"], one["arm"], one["is_raised"]) for one in document["cells"]] == [
-        (cell, arm, False)
-        for cell in ("v2-16x8192", "v2-64x2048")
-        for arm in ("incremental", "batched")
-    ]
+    assert [(one["cell"], one["arm"]) for one in document["cells"]] == ROWS
+    assert [(one["configured"], one["proposed"]) for one in document["cells"]] == [
+        (0.005, 0.005),
+        (0.0075, 0.0075),
+    ] * 2
+    assert not any(one["is_raised"] for one in document["cells"])
     assert document["cells"][0]["noise"]["processes"] >= 6
+    assert document["cells"][0]["noise"]["verdict"]["kind"] == "no difference"
 
 
 @pytest.mark.usefixtures("gate")
-def test_an_interruption_tells_what_was_found_so_far(run_here: Run, workers: Workers):
+def test_on_a_busy_core_nothing_is_proposed_and_nothing_called_enough(
+    run_here: Run, workers: Workers
+):
+    workers.share = 0.5
+
+    ran = run_here("doctor", "--gate", "-q")
+
+    assert (ran.code, ran.err) == (3, "")
+    reason = "busy core: the measuring processes got 50% of it"
+    assert f"Nothing is proposed for `batched` in v2-64x2048: {reason}." in ran.out
+    assert ENOUGH not in ran.out
+    assert "thresholds = " not in ran.out
+
+
+@pytest.mark.usefixtures("gate")
+def test_an_interruption_of_the_gate_s_runs_tells_what_was_found_so_far(
+    run_here: Run, workers: Workers
+):
     workers.errors = {30: KeyboardInterrupt()}
 
     ran = run_here("doctor", "--gate", "-q")
 
-    assert ran.code == 130
-    assert re.search(r"interrupted after [12] of 4 runs", ran.err)
-    assert "| v2-16x8192 | incremental |" in ran.out
+    assert (ran.code, ran.err) == (130, "stepbench: interrupted after 1 run of 4\n")
+    assert rows(ran.out) == ROWS[:1]
+    assert "Incomplete: 3 runs of 4 missing." in ran.out
+    # Of the others nothing is known.
+    assert ENOUGH not in ran.out
 
 
 @pytest.mark.usefixtures("gate")
-def test_a_worker_that_dies_proposes_nothing_for_its_cell(run_here: Run, workers: Workers):
-    workers.errors = {2: WorkerError("cell v2-16x8192: the worker was killed")}
+@pytest.mark.parametrize(
+    ("error", "code", "found"),
+    [
+        # A finding; the others go on.
+        (WorkerError("cell v2-64x2048, process 1: the worker exited with 3"), 1, 3),
+        # Of the machine: it ends, and keeps what there is.
+        (LostWorkerError("cell v2-64x2048, process 1: the worker was killed"), 2, 2),
+        (NotRunnableError("cell v2-64x2048: uses x, for which there is no stand-in"), 2, 2),
+    ],
+    ids=["finding", "lost", "not runnable"],
+)
+def test_a_run_of_the_gate_s_that_fails_is_named(
+    run_here: Run, workers: Workers, error: Exception, code: int, found: int
+):
+    workers.effects = [0.0001, -0.0001]
+    # In the third of four runs, of 18 processes each.
+    workers.errors = {36: error}
 
     ran = run_here("doctor", "--gate", "-q")
 
-    assert ran.code == 1
-    assert "the worker was killed" in ran.err
+    assert ran.code == code
+    arm = "incremental: " if code == 1 else ""
+    assert ran.err == f"stepbench: {arm}{error}\n"
+    assert rows(ran.out)[:2] == ROWS[:2]
+    assert len(rows(ran.out)) == found
+    assert ENOUGH not in ran.out
 
 
 @pytest.mark.parametrize(
     ("arguments", "text"),
     [
         (["--gate", "--no-run"], "--no-run does not go with it"),
+        (["--gate", "--provider", "python"], "--provider does not go with it"),
         (["--config", "x.toml"], "it goes with --gate"),
         (["--gate", "--config", "x.toml"], "x.toml: No such file"),
     ],
 )
 def test_options_of_the_gate_that_make_no_sense(run_here: Run, arguments: list[str], text: str):
     assert_refused(run_here("doctor", *arguments), text)
+
+
+def test_a_cell_of_the_gate_that_is_gone_has_nothing_to_be_measured(
+    run_here: Run, workers: Workers, gate: Path
+):
+    gate.write_text(GATE.replace("v2-64x2048", "v2-1x1"))
+
+    ran = run_here("doctor", "--gate", "-q")
+
+    assert ran.code == 4
+    assert "no such cell in scenario reference: v2-1x1" in ran.err
+    assert workers.count == 0

@@ -360,11 +360,12 @@ def test_what_has_not_changed_passes(run_here: Run, timing: Timing):
     [(Kind.NO_DIFFERENCE, 0), (Kind.FASTER, 0), (Kind.SLOWER, 1), (Kind.INCONCLUSIVE, 3)],
 )
 def test_what_has_changed_is_timed(run_here: Run, timing: Timing, kind: Kind, code: int):
+    words = {Kind.NO_DIFFERENCE: "no difference beyond 0.50%"}
     timing.kind = kind
     ran = run_here("gate", *QUIET)
     assert (ran.code, ran.err) == (code, "")
     assert timing.timed == ["batched in v2-2x64"]
-    assert f" | {kind.value} |" in ran.out
+    assert f" | {words.get(kind, kind)} |" in ran.out
 
 
 @pytest.mark.usefixtures("changed", "timing")
@@ -374,6 +375,7 @@ def test_json_says_what_a_verdict_rests_on_and_where(run_here: Run):
     assert [step["cell"] for step in document["steps"][:-1]] == [None] * 3
     cell = document["steps"][-1]["cell"]
     assert (cell["verdict"]["kind"], cell["first_run"]) == ("no difference", [])
+    assert cell["threshold"] == 0.005
     assert cell["samples"] is None
     where = document["metadata"]["where"]
     base = "base HEAD~1: commit 000000000000"

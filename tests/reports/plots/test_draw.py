@@ -134,7 +134,9 @@ def test_a_duet_shows_each_process(evidence: Evidence):
     first, second, _means, _zero = figure.axes[0].get_lines()
 
     assert (len(first.get_xdata()), len(second.get_xdata())) == (6, 4)
-    assert figure.axes[0].get_title(loc="left") == "2 x 64: slower"
+    assert figure.axes[0].get_title(loc="left") == "2 x 64\nslower"
+    same = drawn(Evidence(duets=(duet_file(Kind.NO_DIFFERENCE),)), "duet")
+    assert same.axes[0].get_title(loc="left") == "2 x 64\n2.00% slower, within 0.50%"
     # On the same scale, and around the effects, which are far from nothing.
     (left, right), (low, high) = figure.axes[0].get_xlim(), figure.axes[0].get_ylim()
     assert right - left == pytest.approx(high - low)
