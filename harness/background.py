@@ -39,11 +39,12 @@ class Background:
             What such a one does cannot be told from a call's.
         waited: wall seconds that were spent waiting.
         waited_cpu: CPU seconds of this process meanwhile.
+        waited_for_core: seconds that this thread wanted a core meanwhile and had none.
     """
 
     def __init__(self) -> None:
         self.is_there, self.is_restless = True, False
-        self.waited = self.waited_cpu = 0.0
+        self.waited = self.waited_cpu = self.waited_for_core = 0.0
         self._threads = set(threading.enumerate())
         self._tasks = _tasks()
         self._processes = set(children_of(SELF))
@@ -71,10 +72,11 @@ class Background:
             return 0.0
         own, others = self._begin
         own = thread_time() - own
-        began, began_cpu = perf_counter(), process_time()
+        began, began_cpu, began_queue = perf_counter(), process_time(), _queued()
         others = self._settle() - others
         self.waited += perf_counter() - began
         self.waited_cpu += process_time() - began_cpu
+        self.waited_for_core += _queued() - began_queue
         self._calls += 1
         self._busy += others > _SOMETHING
         beside = own + others - seconds
@@ -173,6 +175,11 @@ def _ended_time() -> float:
     return ended.ru_utime + ended.ru_stime
 
 
+def _queued() -> float:
+    """Return the seconds that this thread has waited for a core; 0 where that is not known."""
+    return (scheduled(SELF) or (0.0, 0.0))[1]
+
+
 def _is_running(task: Path) -> bool:
     """Return whether a thread or process runs, or would if it had a core or its disk."""
     return state_of(task) in ("R", "D")
@@ -199,5 +206,6 @@ class CoreShare:
         wall = perf_counter() - self._began - self._background.waited
         now = scheduled(SELF)
         if self._scheduled is not None and now is not None:
-            return 1 - (now[1] - self._scheduled[1]) / wall
+            queued = now[1] - self._scheduled[1] - self._background.waited_for_core
+            return 1 - queued / wall
         return (process_time() - self._cpu - self._background.waited_cpu) / wall

@@ -7,10 +7,11 @@ import threading
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
+from types import SimpleNamespace
 
 import pytest
 
-from harness.background import Background
+from harness.background import Background, CoreShare
 
 pytestmark = pytest.mark.skipif(
     "PYTEST_XDIST_WORKER" in os.environ, reason="threads of pytest-xdist work as well"
@@ -162,3 +163,18 @@ def test_one_that_never_rests_is_not_waited_for_for_ever():
     finally:
         stop.set()
         thread.join()
+
+
+def test_the_share_of_a_core_leaves_out_what_was_waited_for_others(
+    monkeypatch: pytest.MonkeyPatch,
+):
+    """Two of four seconds were waited outside the calls; in one of these there was no core."""
+    background = SimpleNamespace(waited=0.0, waited_cpu=0.0, waited_for_core=0.0)
+    now = {"wall": 10.0, "queued": 5.0}
+    monkeypatch.setattr("harness.background.perf_counter", lambda: now["wall"])
+    monkeypatch.setattr("harness.background.scheduled", lambda _task: (0.0, now["queued"]))
+    share = CoreShare(background)
+    now |= {"wall": 14.0, "queued": 6.5}
+    background.waited, background.waited_for_core = 2.0, 1.0
+
+    assert share.value() == 0.75
