@@ -10,6 +10,7 @@ import math
 import os
 import resource
 import threading
+from collections.abc import Callable
 from pathlib import Path
 from time import perf_counter, process_time, sleep, thread_time
 
@@ -196,6 +197,15 @@ class CoreShare:
         self._background = background
         self._began, self._cpu = perf_counter(), process_time()
         self._scheduled = scheduled(SELF)
+        self._away = self._away_cpu = 0.0
+
+    def sit_out(self, wait: Callable[[], bool]) -> bool:
+        """Return what ``wait`` returns. The time until it does not want the core is left out."""
+        began, began_cpu, began_queue = perf_counter(), process_time(), _queued()
+        found = wait()
+        self._away += perf_counter() - began - (_queued() - began_queue)
+        self._away_cpu += process_time() - began_cpu
+        return found
 
     def value(self) -> float:
         """Return the share, at most about 1.
@@ -203,9 +213,10 @@ class CoreShare:
         What the calls wait for by themselves, as where they sleep, takes nothing away from it: but
         for where the kernel does not tell that from waiting for the core.
         """
-        wall = perf_counter() - self._began - self._background.waited
+        wall = perf_counter() - self._began - self._background.waited - self._away
         now = scheduled(SELF)
         if self._scheduled is not None and now is not None:
             queued = now[1] - self._scheduled[1] - self._background.waited_for_core
             return 1 - queued / wall
-        return (process_time() - self._cpu - self._background.waited_cpu) / wall
+        cpu = process_time() - self._cpu - self._background.waited_cpu - self._away_cpu
+        return cpu / wall

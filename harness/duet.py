@@ -49,6 +49,7 @@ class Duet:
         comparisons: how many comparisons are made together, where they are more than the cells.
         gc: whether the garbage collector runs during the measurement.
         environment: the variables of ours that the arms read, for workers that have no others.
+        is_apart: whether each copy has a process of its own, and the four take turns.
     """
 
     a: ArmSource
@@ -62,6 +63,7 @@ class Duet:
     comparisons: int = 1
     gc: bool = False
     environment: tuple[str, ...] = ()
+    is_apart: bool = False
 
     @property
     def rule(self) -> Rule:

@@ -22,7 +22,9 @@ from .statistics import Estimate
 from .verdict import Process, Verdict
 
 DUET = "stepbench_duet_format"
-FORMAT = 5
+FORMAT = 6
+# Those that are read: 5 knows only copies that share a process.
+_READ = (5, FORMAT)
 
 
 @dataclass(frozen=True)
@@ -68,6 +70,8 @@ def write_duet(
         "cpus": list(duet.cpus),
         "provider": duet.provider,
         "gc": duet.gc,
+        # Whether each copy had a process of its own.
+        "apart": duet.is_apart,
         "scenarios": [scenario.to_dict() for scenario in duet.scenarios],
         "cells": [cell_document(result) for result in results],
     }
@@ -113,7 +117,8 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
     Raises:
         InputError: it is damaged, or of another version.
     """
-    check_format(path, document, DUET, FORMAT)
+    if document[DUET] not in _READ:
+        check_format(path, document, DUET, FORMAT)
     try:
         metadata = document["metadata"]
         text(metadata["where"])
@@ -129,6 +134,7 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
             provider=text(document["provider"]),
             comparisons=whole(document["comparisons"]),
             gc=bool(document["gc"]),
+            is_apart=bool(document.get("apart")),
         )
         results = tuple(map(_cell, document["cells"]))
     except DAMAGED as error:

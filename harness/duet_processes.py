@@ -7,11 +7,11 @@ import json
 import math
 import statistics
 import sys
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import TYPE_CHECKING, Any
 
-from scenarios.errors import WorkerError
+from scenarios.errors import LostWorkerError, NotRunnableError, WorkerError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import check_feasible
 
@@ -25,6 +25,8 @@ if TYPE_CHECKING:
 
 # Of both arms together, in each process.
 COPIES = 4
+# How the leader of a group calls an error that one of its workers met.
+_LED = {"refused": NotRunnableError, "lost": LostWorkerError, "failed": WorkerError}
 WARMUPS = 10
 # Of whole turns of four orders. More where steps are cheap, so that an arm that is dear in every
 # Nth step is found for a larger N, as long as sequences do not grow by much meanwhile.
@@ -50,7 +52,7 @@ def most_iterations(scenario: SteadyDecode | TraceReplay) -> int:
 
 def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
     """Raise InputError unless the memory is there for all copies on so many cores at once."""
-    # Their kept tokens are the most of it.
+    # Their kept tokens are the most of it, and what copies of their own processes add is the world.
     memory, at_once = available_memory(), COPIES * max(1, cpus)
     for scenario in scenarios:
         iterations = WARMUPS + most_iterations(scenario)
@@ -66,8 +68,7 @@ def run_processes(
     """Run the cell's next processes, one on each core, keep their samples; return what they say."""
     numbers = itertools.count(len(result.samples))
     children = [_child(duet, scenario, next(numbers), core) for core in cores]
-    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
-    texts = run_children(children, _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens)
+    texts = run_children(children, (1 + COPIES * duet.is_apart) * _limit(scenario))
     read = [_read(child.what, text) for child, text in zip(children, texts, strict=True)]
     for core, (_, found) in zip(cores, read, strict=True):
         result.samples.append(found["seconds"])
@@ -82,10 +83,17 @@ def run_processes(
     return [process for process, _ in read]
 
 
+def _limit(scenario: SteadyDecode | TraceReplay) -> float:
+    """Return the seconds after which a worker counts as hanging."""
+    tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
+    return _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
+
+
 def _child(
     duet: Duet, scenario: SteadyDecode | TraceReplay, number: int, core: int | None
 ) -> Child:
     """Return the worker that is a cell's process of this number."""
+    what, seed = f"cell {scenario.name}, process {number + 1}", hash_seed(duet.seed, number)
     job = {
         "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
         "scenario": scenario.to_dict(),
@@ -98,19 +106,23 @@ def _child(
         "seconds": _SECONDS_OF_PROCESS,
         "gc": duet.gc,
     }
-    command = [sys.executable, "-P", "-m", "harness.duet_worker"]
-    what = f"cell {scenario.name}, process {number + 1}"
-    return Child(what, command, hash_seed(duet.seed, number), json.dumps(job))
+    module = "harness.duet_worker"
+    if duet.is_apart:
+        module = "harness.apart_leader"
+        job |= {"what": what, "hash_seed": seed, "limit": _limit(scenario)}
+    return Child(what, [sys.executable, "-P", "-m", module], seed, json.dumps(job))
 
 
 def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
     """Return what a process says, and all that it returned.
 
     Raises:
-        WorkerError: that is no result.
+        WorkerError: that is no result, or one that tells of a failure.
+        NotRunnableError: a worker of the group met what is not here.
     """
     try:
         found = json.loads(text)
+        _check_led(found)
         process = summarise(found["seconds"], found["cpu_share"], found["background"])
         process = replace(process, is_restless=found["is_restless"] is True)
         _check_orders(found["imports"], found["orders"])
@@ -118,6 +130,13 @@ def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
     except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
         raise WorkerError(f"{what}: the worker returned no result: {error}") from None
     return process, found
+
+
+def _check_led(found: Mapping[str, str]) -> None:
+    """Raise the error that the leader of a group met, if any."""
+    for name, kind in _LED.items():
+        if name in found:
+            raise kind(found[name])
 
 
 def _check_orders(imports: Sequence[int], orders: Sequence[Sequence[int]]) -> None:

@@ -65,7 +65,7 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
         parts.append(f"Other work had a core, and the cell went on without it: {'; '.join(busy)}.")
     if duet.a.text == duet.b.text and duet.a.variables == duet.b.variables:
         parts.append("Both arms are the same code: what they differ by here is noise.")
-    if any(_is_far(result) for result in results):
+    if not duet.is_apart and any(_is_far(result) for result in results):
         parts.append(
             "Arms that are far apart leave each other's caches in different states, which biases "
             "their ratio by several per cent: for named arms, take it from `speedup`."
@@ -195,6 +195,7 @@ def _json(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, obje
         "threshold": duet.threshold,
         "comparisons": duet.rule.comparisons,
         "seconds": duet.seconds,
+        "apart": duet.is_apart,
         "verdict": overall_of(duet, results),
         "metadata": dict(metadata),
         "cells_missing": len(duet.scenarios) - len(results),

@@ -87,9 +87,17 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         )
     took = max((result.took for result in results), default=0.0)
     at_once = f", up to {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
+    ran = (
+        f"ran side by side on the same workload in each of the processes{at_once}, in random order"
+    )
+    if duet.is_apart:
+        ran = (
+            "ran in a process of its own each, on a workload of the same seed; the four, which "
+            f"count as one process here, took turns at single steps on one core{at_once}, in "
+            "random order"
+        )
     return (
-        "Both arms, and a second copy of each as a control, ran side by side on the "
-        f"same workload in each of the processes{at_once}, in random order: "
+        f"Both arms, and a second copy of each as a control, {ran}: "
         f"{counted(WARMUPS, 'warm-up iteration')}, then {_measured(results)} measured ones, the "
         f"garbage collector {'on' if duet.gc else 'off'}. A process gives the median log ratio "
         "of each copy of the one to each of the other, and their mean; ratios and intervals are "
@@ -106,14 +114,20 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         "the threshold, at 99 % in a look. A cell ends when that is clear, and the intervals are "
         "those of that moment. Detectable is about the smallest slowdown that as many processes in "
         "each of two runs would find, if the noise stays as it was. The "
-        f"longest cell took {took:.1f} s. Times are those of arms that run side by side and share "
-        "their caches. Ratio is the time of the one named second over that of the first. "
+        f"longest cell took {took:.1f} s. Times are those of arms that run {_sharing(duet)}. "
+        "Ratio is the time of the one named second over that of the first. "
         "Control is how far the interval of the second copies against the first reaches from 1; "
         "where the copies of either arm alone are further apart than the threshold, no verdict is "
         "given. "
         f"{advice}{metadata['where']} Seed {duet.seed}. "
         f"Repeat with {code(str(metadata['command']))}."
     )
+
+
+def _sharing(duet: Duet) -> str:
+    if duet.is_apart:
+        return "in turn, each after the others had the caches"
+    return "side by side and share their caches"
 
 
 def _measured(results: Sequence[CellResult]) -> str:

@@ -79,6 +79,7 @@ from .verified import are_refused, verified_words
 )
 @click.option("--force", is_flag=True, help="Overwrite that file.")
 @click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
+@click.option("--apart", is_flag=True, help="Give each arm, and its copy, a process of its own.")
 @click.option(
     "--instructions", is_flag=True, help="Count machine instructions instead; needs valgrind."
 )
@@ -97,6 +98,7 @@ def command(
     output: Path | None,
     force: bool,
     no_verify: bool,
+    apart: bool,
     instructions: bool,
     quiet: bool,
     style: str | None,
@@ -110,6 +112,10 @@ def command(
     that is clear beyond the threshold and beyond what the copies of the same code differ by, and
     again when it is repeated. An arm is a name, trtllm:CHECKOUT[@REVISION] or another of those
     that stepbench list names.
+
+    With --apart the copies run in four processes that take turns at single steps on one core: for
+    arms that must not share an interpreter, such as those that patch what both import. It finds
+    less in the same time.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
@@ -125,6 +131,7 @@ def command(
       stepbench compare trtllm:~/TensorRT-LLM@origin/main trtllm:~/TensorRT-LLM
       stepbench compare page-range batched --cells 64x2048,64x8192
       stepbench compare incremental incremental --cells 64x2048
+      stepbench compare git:HEAD~1:batched batched --cells 64x2048 --apart --threshold 2%
       stepbench compare git:HEAD~1:batched batched --cells 64x2048 --instructions
     """
     chosen = chosen_format(style, as_json)
@@ -149,6 +156,7 @@ def command(
         cpus=() if instructions else choose_cpus(cpu),
         provider=provider,
         gc=gc == "on",
+        is_apart=apart,
     )
     check_memory(scenarios, len(duet.cpus), seed)
     verification = None
@@ -270,6 +278,6 @@ def _count(
 def _refuse_options_of_timing() -> None:
     """Raise click.UsageError if an option was given that says nothing where nothing is timed."""
     context = click.get_current_context()
-    for name in ("threshold", "seconds", "cpu", "gc", "output", "force"):
+    for name in ("threshold", "seconds", "cpu", "gc", "apart", "output", "force"):
         if context.get_parameter_source(name) is ParameterSource.COMMANDLINE:
             raise click.UsageError(f"--instructions times nothing: --{name} does not go with it")

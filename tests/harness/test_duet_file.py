@@ -23,7 +23,15 @@ A = ArmSource("git:HEAD~1:batched", "batched", "0123456789ab:connector/batched.p
 B = ArmSource("batched", "batched", "connector/batched.py", "# caf\u00e9\n")
 FIRST, SECOND = SteadyDecode(requests=2, tokens=64), SteadyDecode(requests=3, tokens=8)
 DUET = Duet(
-    A, B, (FIRST, SECOND), threshold=0.02, seed=3, cpus=(0, 1), provider="nanobind", gc=True
+    A,
+    B,
+    (FIRST, SECOND),
+    threshold=0.02,
+    seed=3,
+    cpus=(0, 1),
+    provider="nanobind",
+    gc=True,
+    is_apart=True,
 )
 
 FINISHED = CellResult(
@@ -85,7 +93,7 @@ def test_everything_is_kept(tmp_path: Path):
     write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
 
     assert read(path) == {
-        "stepbench_duet_format": 5,
+        "stepbench_duet_format": 6,
         "metadata": {"revision": "0123", "where": "here"},
         "a": {
             "spec": "git:HEAD~1:batched",
@@ -110,6 +118,7 @@ def test_everything_is_kept(tmp_path: Path):
         "cpus": [0, 1],
         "provider": "nanobind",
         "gc": True,
+        "apart": True,
         "scenarios": [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)],
         "cells": [
             {
@@ -281,5 +290,15 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path):
     path = tmp_path / "x.json"
     write_duet(path, DUET, [FINISHED], WHERE)
 
-    with pytest.raises(InputError, match="format 4, this one reads 5"):
+    with pytest.raises(InputError, match="format 4, this one reads 6"):
         load_duet(path, read(path) | {"stepbench_duet_format": 4})
+
+
+def test_a_file_of_the_format_before_is_read_as_of_copies_that_share_a_process(tmp_path: Path):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], {"where": "here", "command": "x"})
+    before = read(path) | {"stepbench_duet_format": 5}
+    del before["apart"]
+
+    assert load_duet(path, read(path)).duet.is_apart is True
+    assert load_duet(path, before).duet.is_apart is False

@@ -90,6 +90,26 @@ def test_the_collector_is_off_unless_asked_for(run_here: Run, workers: Workers):
     assert [job["gc"] for job in workers.jobs] == [False] * 6 + [True] * 6
 
 
+def test_processes_of_their_own_for_all_copies(run_here: Run, workers: Workers):
+    workers.effects["v2-2x64"] = 0.3
+    side_by_side, apart = run_here("compare", *ONE), run_here("compare", *ONE, "--force", "--apart")
+
+    for ran, words, missing in (
+        (side_by_side, "side by side on the same workload", "took turns"),
+        (
+            apart,
+            "a process of its own each, on a workload of the same seed; the four, which",
+            "side",
+        ),
+    ):
+        assert words in ran.out
+        assert missing not in ran.out.partition("Both arms, and a second copy")[2]
+    # Nor do such arms leave each other's caches in different states.
+    assert ("far apart leave" in side_by_side.out, "far apart leave" in apart.out) == (True, False)
+    kept = json.loads(Path("x.json").read_text())
+    assert kept["apart"] is True
+
+
 def test_arms_that_are_far_apart_are_told_to_be(run_here: Run, workers: Workers):
     workers.effects["v2-2x64"], workers.effects["v2-1x8"] = 0.049, -0.049
     near = run_here("compare", *TWO)

@@ -107,7 +107,7 @@ def test_without_valgrind_it_is_refused_with_how_to_get_it(
     "option",
     [
         *[("--threshold", "1%"), ("--seconds", "5"), ("--cpu", "0")],
-        *[("--gc", "on"), ("--output", "x.json"), ("--force",)],
+        *[("--gc", "on"), ("--output", "x.json"), ("--force",), ("--apart",)],
     ],
 )
 def test_options_of_timing_do_not_go_with_it(
