@@ -197,14 +197,15 @@ class CoreShare:
         self._background = background
         self._began, self._cpu = perf_counter(), process_time()
         self._scheduled = scheduled(SELF)
-        self._away = self._away_cpu = 0.0
+        self._away = self._away_cpu = self._away_queued = 0.0
 
     def sit_out(self, wait: Callable[[], bool]) -> bool:
-        """Return what ``wait`` returns. The time until it does not want the core is left out."""
+        """Return what ``wait`` returns. The time that it takes does not count."""
         began, began_cpu, began_queue = perf_counter(), process_time(), _queued()
         found = wait()
-        self._away += perf_counter() - began - (_queued() - began_queue)
+        self._away += perf_counter() - began
         self._away_cpu += process_time() - began_cpu
+        self._away_queued += _queued() - began_queue
         return found
 
     def value(self) -> float:
@@ -216,7 +217,7 @@ class CoreShare:
         wall = perf_counter() - self._began - self._background.waited - self._away
         now = scheduled(SELF)
         if self._scheduled is not None and now is not None:
-            queued = now[1] - self._scheduled[1] - self._background.waited_for_core
-            return 1 - queued / wall
+            elsewhere = self._background.waited_for_core + self._away_queued
+            return 1 - (now[1] - self._scheduled[1] - elsewhere) / wall
         cpu = process_time() - self._cpu - self._background.waited_cpu - self._away_cpu
         return cpu / wall
