@@ -9,15 +9,18 @@ from typing import Any
 import matplotlib as mpl
 
 from harness.figure import Kind
-from harness.statistics import proportion
 
 mpl.use("Agg")  # Before pyplot, which would look for a screen.
 
 from matplotlib import pyplot as plt
 from power_file import Record, cells_of, of
+from power_words import by_cell, slower
 
 # Okabe and Ito's colours, which most people tell apart.
 _BLUE, _ORANGE, _GREEN, _PINK, _GREY = "#0072B2", "#E69F00", "#009E73", "#CC79A7", "#777777"
+_LABELS = ("0.5 %", "1 %", "2 %", "5 %")
+# The share from which on text on its colour has to be light.
+_DARK = 0.5
 _COLOURS = {
     Kind.NO_DIFFERENCE: _GREEN,
     Kind.INCONCLUSIVE: _GREY,
@@ -38,25 +41,31 @@ def draw(trials: Sequence[Record], path: Path) -> None:
 
 
 def _detections(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401
-    labels = ("0.5 %", "1 %", "2 %", "5 %")
-    for place, label in enumerate(labels):
-        cells = cells_of(of(trials, label))
-        if not cells:
-            continue
-        found = sum(cell["kind"] == Kind.SLOWER for cell in cells)
-        share = proportion(found, len(cells))
-        axes.bar(place, share.value, color=_BLUE, width=0.6)
-        axes.errorbar(
-            place,
-            share.value,
-            [[share.value - share.low], [share.high - share.value]],
-            color="black",
-            capsize=4,
-        )
-        axes.annotate(f"{found} of {len(cells)}", (place, 1.03), ha="center", fontsize=9)
-    axes.set_xticks(range(len(labels)), labels)
-    axes.set(xlabel="injected slowdown", ylabel="share found slower", ylim=(0, 1.12))
-    axes.set_title("Found, in v2-64x2048 (threshold 0.5 %)", fontsize=10)
+    found = {label: by_cell(of(trials, f"{label} in each cell")) for label in _LABELS}
+    names = list(dict.fromkeys(name for cells in found.values() for name in cells))
+    shares = [
+        [slower(own) / len(own) if (own := found[label].get(name)) else 0.0 for label in _LABELS]
+        for name in names
+    ]
+    if names:
+        axes.imshow(shares, cmap="Blues", vmin=0, vmax=1, aspect="auto")
+    for row, name in enumerate(names):
+        for column, label in enumerate(_LABELS):
+            own = found[label].get(name, [])
+            dark = shares[row][column] > _DARK
+            axes.text(
+                column,
+                row,
+                f"{slower(own)} of {len(own)}" if own else "-",
+                ha="center",
+                va="center",
+                fontsize=8,
+                color="white" if dark else "black",
+            )
+    axes.set_xticks(range(len(_LABELS)), _LABELS)
+    axes.set_yticks(range(len(names)), names)
+    axes.set(xlabel="injected slowdown")
+    axes.set_title("Found slower (threshold 0.5 %)", fontsize=10)
 
 
 def _ratios(axes: Any, trials: Sequence[Record]) -> None:  # noqa: ANN401

@@ -6,13 +6,25 @@ import math
 import random
 import statistics
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 
 from power_file import Record, cells_of, of
 from power_report_peers import peers_section
 from power_report_positions import positions_section
-from power_words import by_cell, count, is_alarm, mean, ratio, seconds, table
+from power_summary import first_screen
+from power_trials import CELL
+from power_words import (
+    by_cell,
+    count,
+    grids_with_alarm,
+    is_alarm,
+    mean,
+    ratio,
+    seconds,
+    slower,
+    table,
+)
 
 from harness.duet import Duet, compare_cell
 from harness.figure import Kind
@@ -26,7 +38,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 _RESAMPLED_GRIDS = 500
 # The load up to which nothing of weight ran beside the study.
 _QUIET = 2.5
-_SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
+SLOWDOWNS = ("0.5 %", "1 %", "2 %", "5 %")
 
 
 def write_report(trials: Sequence[Record], path: Path) -> str:
@@ -53,12 +65,15 @@ def render(trials: Sequence[Record], plot: str) -> str:
         trials: all that is known.
         plot: the name of the plot's file.
     """
-    parts = ["# Power study", _setting(trials), f"![Detections and A/A ratios]({plot})"]
+    parts = ["# Power study", first_screen(trials), f"![Detections and A/A ratios]({plot})"]
     sections = (
+        ("How it was measured", _setting),
         ("False alarms", _false_alarms),
         ("Trials that failed", _failed),
         ("Injected slowdowns", _slowdowns),
         ("Cell by cell", _cells),
+        ("At a threshold of 0.25 %", _half_threshold),
+        ("In processes of their own", _apart),
         ("Beside a process that keeps a core busy", _hogs),
         ("The usual tools on the same arms", peers_section),
         ("Position", positions_section),
@@ -94,16 +109,18 @@ def _setting(trials: Sequence[Record]) -> str:
 
 
 def _false_alarms(trials: Sequence[Record]) -> str:
-    grids = of(trials, "a/a grid")
+    return _alarms(of(trials, "a/a grid"))
+
+
+def _alarms(grids: Sequence[Record]) -> str:
     if not grids:
         return ""
     cells = cells_of(grids)
     kinds = Counter(cell["kind"] for cell in cells)
-    alarms = sum(any(is_alarm(cell) for cell in grid["cells"]) for grid in grids)
     codes = Counter(grid["exit_code"] for grid in grids)
     took = [cell["took"] for cell in cells]
     rows = [
-        ("grids of 12 cells", count(alarms, len(grids))),
+        ("grids of 12 cells", count(grids_with_alarm(grids), len(grids))),
         ("cells", count(sum(map(is_alarm, cells)), len(cells))),
     ]
     told = ", ".join(f"{number} times {kind}" for kind, number in kinds.most_common())
@@ -130,9 +147,18 @@ def _failed(trials: Sequence[Record]) -> str:
 
 
 def _slowdowns(trials: Sequence[Record]) -> str:
+    asked = {label: cells_of(of(trials, f"{label} in each cell")) for label in SLOWDOWNS}
+    words = (
+        "In all twelve cells in turn. The threshold is 0.5 %: a slowdown that lies on it is "
+        f"neither clearly beyond nor clearly within it.{_by_load(of(trials, '1 % in each cell'))}"
+    )
+    return _verdicts(asked, words)
+
+
+def _verdicts(asked: Mapping[str, Sequence[Record]], words: str) -> str:
+    """Return the table of what was said of each slowdown; nothing where there are no trials."""
     rows = []
-    for label in _SLOWDOWNS:
-        cells = cells_of(of(trials, label))
+    for label, cells in asked.items():
         if cells:
             effects = [effect for cell in cells for effect in cell["effects"]]
             took = seconds([cell["took"] for cell in cells])
@@ -141,11 +167,29 @@ def _slowdowns(trials: Sequence[Record]) -> str:
         *("Slowdown", "Slower", "Inconclusive", "No difference", "Faster"),
         *("Mean ratio of all processes", "A cell took"),
     )
-    words = (
-        "In the cell v2-64x2048. The threshold is 0.5 %: a slowdown that lies on it is neither "
-        "clearly beyond nor clearly within it."
-    )
-    return f"{table(head, rows)}\n\n{words}{_by_load(of(trials, '1 %'))}" if rows else ""
+    return f"{table(head, rows)}\n\n{words}" if rows else ""
+
+
+def _half_threshold(trials: Sequence[Record]) -> str:
+    alarms = _alarms(of(trials, "a/a grid at 0.25 %"))
+    asked = {"0.5 %": cells_of(of(trials, "0.5 % at 0.25 %"))}
+    found = _verdicts(asked, f"In the cell {CELL}, as if it were one of the grid.")
+    return "\n\n".join(filter(None, (alarms, found)))
+
+
+def _apart(trials: Sequence[Record]) -> str:
+    labels = {"A/A": "a/a", "3 %": "3 %", "5 %": "5 %"}
+    asked = {label: cells_of(of(trials, f"{part} apart")) for label, part in labels.items()}
+    noise = [
+        statistics.stdev(cell["effects"])
+        for cells in asked.values()
+        for cell in cells
+        if len(cell["effects"]) > 1
+    ]
+    words = "With `compare --apart`, in all twelve cells in turn; a process is a group of four."
+    if noise:
+        words += f" What a group says deviates by {statistics.median(noise):.2%} (median of cells)."
+    return _verdicts(asked, words)
 
 
 def _by_load(trials: Sequence[Record]) -> str:
@@ -154,10 +198,7 @@ def _by_load(trials: Sequence[Record]) -> str:
     busy = [trial for trial in trials if trial["load"] > _QUIET]
     if not quiet or not busy:
         return ""
-    found = [
-        count(sum(cell["kind"] == Kind.SLOWER for cell in cells_of(group)), len(group))
-        for group in (quiet, busy)
-    ]
+    found = [count(slower(cells_of(group)), len(group)) for group in (quiet, busy)]
     return (
         f" Of the trials of 1 % that began at a load of at most {_QUIET} (the study itself is a "
         f"load of 2), {found[0]} found it; of the others, beside other work, {found[1]}."
@@ -165,13 +206,12 @@ def _by_load(trials: Sequence[Record]) -> str:
 
 
 def _cells(trials: Sequence[Record]) -> str:
-    same, slowed = by_cell(of(trials, "a/a grid")), by_cell(of(trials, "1 % in each cell"))
+    same = by_cell(of(trials, "a/a grid"))
+    slowed = {label: by_cell(of(trials, f"{label} in each cell")) for label in SLOWDOWNS}
     rows = []
     for name, cells in same.items():
         kinds = Counter(cell["kind"] for cell in cells)
         effects = [effect for cell in cells for effect in cell["effects"]]
-        found = slowed.get(name, [])
-        slower = sum(cell["kind"] == Kind.SLOWER for cell in found)
         detectable = statistics.median(cell["detectable"] for cell in cells)
         rows.append(
             (
@@ -181,7 +221,7 @@ def _cells(trials: Sequence[Record]) -> str:
                 f"{statistics.stdev(effects):.2%}" if len(effects) > 1 else "-",
                 ratio(mean(effects)),
                 f"{detectable:.2%}",
-                f"{slower} of {len(found)}" if found else "-",
+                *(_found(slowed[label].get(name, [])) for label in SLOWDOWNS),
                 seconds([cell["took"] for cell in cells]),
             )
         )
@@ -191,7 +231,7 @@ def _cells(trials: Sequence[Record]) -> str:
         "Noise of a process",
         "Mean A/A ratio",
         "Detectable",
-        "1 % found",
+        *(f"{label} found" for label in SLOWDOWNS),
         "An A/A cell took",
     )
     words = (
@@ -199,6 +239,11 @@ def _cells(trials: Sequence[Record]) -> str:
         "the A/A runs said of themselves."
     )
     return f"{table(head, rows)}\n\n{words}" if rows else ""
+
+
+def _found(cells: Sequence[Record]) -> str:
+    """Return in how many of these trials the slowdown was found."""
+    return f"{slower(cells)} of {len(cells)}" if cells else "-"
 
 
 def _hogs(trials: Sequence[Record]) -> str:

@@ -5,8 +5,9 @@ goes on where it was, so that it can grow over days. Then the report and the plo
 all trials in the file. Nothing else should run meanwhile.
 
 A round is a grid of twelve cells with the same arm on both sides, through ``stepbench compare``;
-some slowdowns of 0.5 to 5 %; the same beside a process that keeps a core busy; and the peers on the
-same arms. All parts are spread over the whole time.
+a slowdown of 1 % in each cell and some of 0.5 to 5 %; the same beside a process that keeps a core
+busy, at half the threshold, and with ``--apart``; and the peers on the same arms. All parts are
+spread over the whole time.
 """
 
 from __future__ import annotations
@@ -40,23 +41,31 @@ from stepbench.metadata import run_metadata
 from stepbench.options import check_provider, cpus_option
 
 DOCS = ROOT / "docs"
-_DECIDING = ("child", "duet", "duet_worker", "verdict", "statistics")
+# What decides a verdict: after a change of it trials begin anew.
+_DECIDING = (
+    *("apart_leader", "apart_worker", "background", "child", "duet", "duet_calls"),
+    *("duet_processes", "duet_worker", "figure", "means", "statistics", "turns", "verdict"),
+)
 
 # Name -> (trials a round, what runs one).
 PARTS: dict[str, tuple[float, Callable[[Setting, int, int], Record]]] = {
     "a/a grid": (1, grid),
-    "1 %": (2.5, partial(slowdown, share=0.01)),
-    "0.5 %": (1, partial(slowdown, share=0.005)),
-    "2 %": (1, partial(slowdown, share=0.02)),
-    "5 %": (1, partial(slowdown, share=0.05)),
-    # Of the twelve cells, and of each with both kinds of hog, as many trials in 40 rounds.
-    "1 % in each cell": (1.8, partial(each_cell, share=0.01)),
-    "a/a beside a hog": (1.2, partial(hogged, share=0.0)),
-    "1 % beside a hog": (0.6, partial(hogged, share=0.01)),
+    "1 % in each cell": (12, partial(each_cell, share=0.01)),
+    # Of the twelve cells, and of each with both kinds of hog, as many trials in 100 rounds.
+    "0.5 % in each cell": (2.4, partial(each_cell, share=0.005)),
+    "2 % in each cell": (2.4, partial(each_cell, share=0.02)),
+    "5 % in each cell": (2.4, partial(each_cell, share=0.05)),
+    "a/a beside a hog": (0.48, partial(hogged, share=0.0)),
+    "1 % beside a hog": (0.24, partial(hogged, share=0.01)),
+    "a/a grid at 0.25 %": (0.4, partial(grid, threshold=0.0025)),
+    "0.5 % at 0.25 %": (1, partial(slowdown, share=0.005, threshold=0.0025)),
+    "a/a apart": (1, partial(each_cell, share=0.0, is_apart=True)),
+    "3 % apart": (1, partial(each_cell, share=0.03, is_apart=True)),
+    "5 % apart": (1, partial(each_cell, share=0.05, is_apart=True)),
     **{
         f"{name}: {label}": (rate, partial(beside_peers, name=name, share=share))
         for name in (DUET, *peers.PEERS)
-        for label, rate, share in (("a/a", 0.5, 0.0), ("1 %", 0.5, 0.01), ("5 %", 0.25, 0.05))
+        for label, rate, share in (("a/a", 0.2, 0.0), ("1 %", 0.2, 0.01), ("5 %", 0.1, 0.05))
     },
 }
 
@@ -130,7 +139,7 @@ def _describe(setting: Setting) -> dict[str, Any]:
 
 
 def _code() -> str:
-    """Return a digest of what decides verdicts: after a change of it trials begin anew."""
+    """Return a digest of what decides verdicts."""
     own = [ROOT / "harness" / f"{name}.py" for name in _DECIDING]
     files = [*own, Path(__file__).with_name("power_trials.py")]
     return hashlib.sha256(b"".join(file.read_bytes() for file in files)).hexdigest()[:12]
@@ -159,7 +168,7 @@ def _told(trial: Record) -> str:
 
 
 @click.command(help=__doc__)
-@click.option("--rounds", type=click.IntRange(1, 10_000), default=40, show_default=True)
+@click.option("--rounds", type=click.IntRange(1, 10_000), default=100, show_default=True)
 @click.option("--minutes", type=click.FloatRange(0), help="Stop before the first trial after that.")
 @click.option(
     "--seconds",

@@ -31,6 +31,8 @@ ARM = "incremental"
 SCENARIO = "grid"
 # The cell of the trials that are not made in all of them.
 CELL = "v2-64x2048"
+# From which slowdown on a difference matters, unless a part says otherwise.
+THRESHOLD = 0.005
 
 # Those in which the usual tools are asked, and the duet beside them.
 PEER_CELLS = (CELL, "v2-16x8192", "v1-64x2048", "v2-64x8192")
@@ -92,13 +94,14 @@ def slowed_arm(share: float) -> str:
     return find_source(ARM).text + _SLOWED.format(share=share)
 
 
-def grid(setting: Setting, seed: int, _index: int) -> Record:
+def grid(setting: Setting, seed: int, _index: int, threshold: float = THRESHOLD) -> Record:
     """Run the command that users run, on all cells, with the same arm on both sides."""
     with tempfile.TemporaryDirectory() as folder:
         file = Path(folder, "duet.json")
         code = "from stepbench.cli import main; main()"
         command = [sys.executable, "-P", "-c", code, "compare", ARM, ARM, "--scenario", SCENARIO]
         command += ["--seconds", f"{setting.seconds:g}", "--seed", f"{seed}", "--quiet"]
+        command += ["--threshold", f"{threshold:.2%}"]
         command += ["--provider", setting.provider, "--output", str(file), "--json"]
         command += ["--cpu", ",".join(map(str, setting.cpus)) or "none"]
         ran = run(command, stdout=subprocess.PIPE)
@@ -112,17 +115,34 @@ def grid(setting: Setting, seed: int, _index: int) -> Record:
     return {"exit_code": ran.returncode, "cells": [_kept(cell) for cell in cells]}
 
 
-def slowdown(setting: Setting, seed: int, _index: int, share: float, cell: str = CELL) -> Record:
-    """Compare the arm with itself slowed by a share, in one cell, as if it were one of the grid."""
+def slowdown(
+    setting: Setting,
+    seed: int,
+    _index: int,
+    share: float,
+    cell: str = CELL,
+    **changed: float | bool,
+) -> Record:
+    """Compare the arm with itself slowed by a share, in one cell, as if it were one of the grid.
+
+    Args:
+        setting: where and how long.
+        seed: of its inputs and orders.
+        share: by how much it is slowed, as a fraction.
+        cell: the name of the cell.
+        changed: what is not as usual, by its name in ``harness.duet.Duet``.
+    """
     with tempfile.TemporaryDirectory() as folder, lock_cpu(*setting.cpus), keep_off(*setting.cpus):
         a, b = (find_source(spec) for spec in slowed_specs(Path(folder), share))
-        return _compare(setting, seed, a, b, cell)
+        return _compare(setting, seed, a, b, cell, **changed)
 
 
-def each_cell(setting: Setting, seed: int, index: int, share: float) -> Record:
+def each_cell(
+    setting: Setting, seed: int, index: int, share: float, **changed: float | bool
+) -> Record:
     """Do the same in one cell of the grid after the other."""
     cells = [scenario.name for scenario in find_scenarios(SCENARIO)]
-    return slowdown(setting, seed, index, share, cells[index % len(cells)])
+    return slowdown(setting, seed, index, share, cells[index % len(cells)], **changed)
 
 
 def hogged(setting: Setting, seed: int, index: int, share: float) -> Record:
@@ -159,7 +179,14 @@ def slowed_specs(folder: Path, share: float) -> tuple[str, str]:
     return f"file:{files[0][0]}", f"file:{files[1][0]}"
 
 
-def _compare(setting: Setting, seed: int, a: Any, b: Any, cell: str) -> Record:  # noqa: ANN401
+def _compare(
+    setting: Setting,
+    seed: int,
+    a: Any,  # noqa: ANN401
+    b: Any,  # noqa: ANN401
+    cell: str,
+    **changed: Any,  # noqa: ANN401
+) -> Record:
     scenarios = find_scenarios(SCENARIO)
     scenario = next(one for one in scenarios if one.name == cell)
     duet = Duet(
@@ -171,6 +198,7 @@ def _compare(setting: Setting, seed: int, a: Any, b: Any, cell: str) -> Record: 
         cpus=setting.cpus,
         provider=setting.provider,
         comparisons=len(scenarios),
+        **changed,
     )
     result = compare_cell(duet, scenario)
     if result.failure is not None:

@@ -44,6 +44,16 @@ def is_alarm(cell: Record) -> bool:
     return cell["kind"] in (Kind.SLOWER, Kind.FASTER)
 
 
+def grids_with_alarm(grids: Iterable[Record]) -> int:
+    """Return in how many grids a cell is said to differ."""
+    return sum(any(is_alarm(cell) for cell in grid["cells"]) for grid in grids)
+
+
+def slower(cells: Iterable[Record]) -> int:
+    """Return how many of these cells are said to be slower."""
+    return sum(cell["kind"] == Kind.SLOWER for cell in cells)
+
+
 def seconds(values: Sequence[float]) -> str:
     """Return the median and the largest of times in seconds."""
     if not values:

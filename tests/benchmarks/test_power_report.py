@@ -106,10 +106,10 @@ def test_an_alarm_of_a_cell_is_one_of_its_grid(kind: str, alarms: int):
 
 def test_each_slowdown_has_its_verdicts():
     trials = [
-        trial("1 %", cell("v2-64x2048", "slower", took=3.0)),
-        trial("1 %", cell("v2-64x2048", "inconclusive", took=8.0)),
-        trial("1 %", cell("v2-64x2048", "slower", took=4.0)),
-        trial("5 %", cell("v2-64x2048", "no difference")),
+        trial("1 % in each cell", cell("v2-64x2048", "slower", took=3.0)),
+        trial("1 % in each cell", cell("v2-64x2048", "inconclusive", took=8.0)),
+        trial("1 % in each cell", cell("v2-64x2048", "slower", took=4.0)),
+        trial("5 % in each cell", cell("v2-64x2048", "no difference")),
     ]
 
     ratio = "1.00000 (0.99949 to 1.00051)"
@@ -124,7 +124,9 @@ def test_each_slowdown_has_its_verdicts():
 
 def test_what_other_work_cost_is_told():
     kinds = [(1.0, "slower"), (2.5, "slower"), (2.6, "slower"), (4.0, "inconclusive")]
-    trials = [trial("1 %", cell("v2-64x2048", kind), load=load) for load, kind in kinds]
+    trials = [
+        trial("1 % in each cell", cell("v2-64x2048", kind), load=load) for load, kind in kinds
+    ]
 
     found = section(trials, "Injected slowdowns")
 
@@ -142,8 +144,8 @@ def test_each_cell_has_its_noise_and_what_was_found():
     # Twelve effects, 0.1 % up and down: they deviate by 0.1 % times the root of 12/11.
     assert first[:3] == [NAMES[0], "2 / 0 / 0", "0.10%"]
     assert first[3].startswith("1.00000 (0.99934 to 1.00066)")
-    assert first[4:] == ["0.80%", "1 of 1", "2.0 s (at most 2.0)"]
-    assert second[5] == "-"
+    assert first[4:] == ["0.80%", "-", "1 of 1", "-", "-", "2.0 s (at most 2.0)"]
+    assert second[6] == "-"
 
 
 @pytest.mark.parametrize(
@@ -219,6 +221,53 @@ def test_a_tool_that_asks_for_significance_finds_nothing_without_it(
     assert [words.partition(" (")[0] for words in equal[1:]] == line
 
 
+def test_the_first_screen_says_what_holds_and_what_does_not():
+    small, large = NAMES[0], NAMES[4]
+    trials = [
+        grid(0),
+        grid(1, "slower", 1),
+        *[trial("1 % in each cell", cell(small, "slower"))] * 19,
+        trial("1 % in each cell", cell(small, "inconclusive")),
+        trial("1 % in each cell", cell(large, "slower")),
+        trial("1 % in each cell", cell(large, "inconclusive")),
+        trial("0.5 % in each cell", cell(small, "inconclusive")),
+        *[trial("0.5 % at 0.25 %", cell(NAMES[2], "slower"))] * 2,
+        {**grid(0), "part": "a/a grid at 0.25 %"},
+        trial("a/a beside a hog", cell(small, "faster")),
+        trial("1 % beside a hog", cell(small, "slower")),
+        trial("3 % apart", cell(small, "slower")),
+        trial("5 % apart", cell(small, "inconclusive")),
+    ]
+
+    lines = power_report.render(trials, "plot.svg").splitlines()[2:7]
+
+    assert [line.partition("**: ")[2] for line in lines] == [
+        "1 of 2 (1.3% to 98.7%) grids of twelve cells had a false alarm.",
+        "19 of 20 (75.1% to 99.9%) trials in 1 of 2 cells, in 2.0 s (at most 2.0). Not to rely on: "
+        "1 of 2 in v2-256x2048, where it mostly stays inconclusive.",
+        "at the usual 0.5 % it is called slower in 0 of 1 (0.0% to 97.5%); at `--threshold 0.25%` "
+        "in 2 of 2 (15.8% to 100.0%) at 64 x 2,048; there 0 of 1 (0.0% to 97.5%) grids of equal "
+        "code had a false alarm.",
+        "beside a process that keeps a core busy 1 of 2 (1.3% to 98.7%) verdicts were wrong, and "
+        "1 % was found in 1 of 1 (2.5% to 100.0%).",
+        "3 % in 1 of 1 (2.5% to 100.0%), 5 % in 0 of 1 (0.0% to 97.5%).",
+    ]
+
+
+@pytest.mark.parametrize(
+    ("part", "title"),
+    [
+        ("0.5 % at 0.25 %", "At a threshold of 0.25 %"),
+        ("3 % apart", "In processes of their own"),
+    ],
+)
+def test_what_is_not_as_usual_has_a_section_of_its_own(part: str, title: str):
+    found = section([trial(part, cell(NAMES[2], "slower"))], title)
+
+    ((label, count, *_),) = rows(found)
+    assert (label, count) == (part[: part.index("%") + 1], "1 of 1 (2.5% to 100.0%)")
+
+
 def test_positions_are_told_apart():
     found = rows(section([grid(0)], "Position"))
 
@@ -256,9 +305,9 @@ def test_trials_that_failed_are_counted():
 
 
 def test_what_is_missing_is_said():
-    text = power_report.render([trial("1 %", cell("v2-64x2048", "slower"))], "plot.svg")
+    text = power_report.render([trial("1 % in each cell", cell(NAMES[0], "slower"))], "plot.svg")
 
-    assert text.count("No trials yet.") == 6
+    assert text.count("No trials yet.") == 8
     assert "## Trials that failed\n\nNone.\n" in text
     assert "machine `abc`: Some CPU, 2 cores allowed" in text
     assert "revision 0123456789ab;" in text

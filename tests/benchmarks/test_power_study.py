@@ -52,15 +52,40 @@ def parts(monkeypatch: pytest.MonkeyPatch) -> list[tuple[str, int]]:
 
 
 def test_the_default_study_has_what_it_is_to_show():
-    counts = Counter(part for part, _ in power_study.schedule(40))
+    counts = Counter(part for part, _ in power_study.schedule(100))
 
-    assert (counts["a/a grid"], counts["1 %"]) == (40, 100)
-    assert [counts[part] for part in ("0.5 %", "2 %", "5 %")] == [40, 40, 40]
+    assert (counts["a/a grid"], counts["a/a grid at 0.25 %"]) == (100, 40)
     # As often in each of the twelve cells, and with each of the two kinds of hog.
-    assert counts["1 % in each cell"] == 72
+    assert counts["1 % in each cell"] == 100 * 12
+    assert [counts[f"{share} % in each cell"] for share in (0.5, 2, 5)] == [20 * 12] * 3
     assert (counts["a/a beside a hog"], counts["1 % beside a hog"]) == (48, 24)
+    assert counts["0.5 % at 0.25 %"] == 100
+    assert [counts[f"{label} apart"] for label in ("a/a", "3 %", "5 %")] == [100] * 3
     for peer in ("duet", "pyperf", "pytest-benchmark", "asv"):
         assert [counts[f"{peer}: {label}"] for label in ("a/a", "1 %", "5 %")] == [20, 20, 10]
+
+
+def test_what_decides_a_verdict_is_there():
+    assert all(
+        (power_study.ROOT / "harness" / f"{name}.py").exists() for name in (power_study._DECIDING)
+    )
+
+
+def test_parts_that_are_not_as_usual_say_so_to_the_duet(monkeypatch: pytest.MonkeyPatch):
+    asked: list[tuple[str, dict[str, Any]]] = []
+
+    def compare(_setting: object, _seed: int, *_arms: object, **changed: object) -> None:
+        asked.append((str(_arms[-1]), changed))
+
+    monkeypatch.setattr(power_trials, "_compare", compare)
+    for part in ("1 % in each cell", "0.5 % at 0.25 %", "3 % apart"):
+        power_study.PARTS[part][1](setting([]), 0, 0)
+
+    assert asked == [
+        ("v2-16x8192", {}),
+        ("v2-64x2048", {"threshold": 0.0025}),
+        ("v2-16x8192", {"is_apart": True}),
+    ]
 
 
 def test_each_part_is_spread_over_the_whole_study():
