@@ -41,7 +41,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def power_study(session: nox.Session) -> None:
-    """Count what the duet and the usual tools find, and their false alarms (1.5 hours)."""
+    """Count what the duet and the usual tools find, and their false alarms (6 hours)."""
     session.install("-e", ".", *nox.project.dependency_groups(PYPROJECT, "study"))
     _add_native(session)
     session.run("python", "benchmarks/power_study.py", *session.posargs)
