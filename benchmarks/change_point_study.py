@@ -11,8 +11,8 @@ from collections.abc import Callable
 import numpy as np
 from numpy.typing import NDArray
 
-from harness.change_points import find_changes
-from harness.statistics import proportion
+from harness.history.change_points import find_changes
+from harness.stats.estimates import proportion
 
 Floats = NDArray[np.float64]
 Noise = Callable[[np.random.Generator, int], Floats]

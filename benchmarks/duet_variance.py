@@ -27,16 +27,16 @@ from typing import Any
 import click
 import numpy as np
 
-from harness.affinity import pin
-from harness.arms import SchedulerOutputManager
-from harness.child import Child, hash_seed, run_children, take_over_stdout
-from harness.fingerprint import identity
-from harness.loading import create, load_apart
-from harness.machine import choose_cpus, keep_off, lock_cpu, pinned
-from harness.sources import find_source
-from harness.turns import balanced_orders
-from reports.markdown import render_table
-from reports.table import Table
+from harness.arms.loading import create, load_apart
+from harness.arms.registry import SchedulerOutputManager
+from harness.arms.sources import find_source
+from harness.system.affinity import pin
+from harness.system.cores import choose_cpus, keep_off, lock_cpu, pinned
+from harness.system.fingerprint import identity
+from harness.system.turns import balanced_orders
+from harness.system.worker_process import Child, hash_seed, run_children, take_over_stdout
+from reports.render.markdown import render_table
+from reports.render.table import Table
 from scenarios.catalogue import find_scenarios
 from scenarios.scenario import from_dict
 from scenarios.workload import Workload, create_workload

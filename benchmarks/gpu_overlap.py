@@ -23,12 +23,12 @@ from typing import Any
 import click
 import matplotlib as mpl
 
-from harness.child import run
-from harness.overlap_figures import LIMIT
-from harness.overlap_file import OverlapFile, read_overlap
-from reports.markdown import render_table
-from reports.overlap import format_interval, format_part
-from reports.table import Table
+from harness.overlap.figures import LIMIT
+from harness.overlap.file import OverlapFile, read_overlap
+from harness.system.worker_process import run
+from reports.kinds.overlap import format_interval, format_part
+from reports.render.markdown import render_table
+from reports.render.table import Table
 
 mpl.use("Agg")  # Before pyplot, which would look for a screen.
 

@@ -17,9 +17,9 @@ from pathlib import Path
 import click
 import numpy as np
 
-from harness.child import run
-from harness.history import ArmOfRun, Run, file_name, find_folder, write_run
-from harness.statistics import Estimate
+from harness.history.history import ArmOfRun, Run, file_name, find_folder, write_run
+from harness.stats.estimates import Estimate
+from harness.system.worker_process import run
 
 _START = datetime(2026, 1, 1)
 _CELLS = ("v2-64x2048", "v2-64x8192")

@@ -12,11 +12,11 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from harness.duet import looks
-from harness.statistics import degrees_of, student_t, trimmed_mean
-from harness.verdict import Rule
-from reports.markdown import render_table
-from reports.table import Table
+from harness.compare.run import looks
+from harness.compare.verdict import Rule
+from harness.stats.estimates import degrees_of, student_t, trimmed_mean
+from reports.render.markdown import render_table
+from reports.render.table import Table
 
 # Up to how many processes a run may have.
 _UP_TO = (6, 12, 28, 60, 240)

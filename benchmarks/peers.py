@@ -29,7 +29,7 @@ import peers_pyperf
 import peers_pytest
 from peers_trial import PeerTrial, Trial, check
 
-from scenarios.errors import InputError, NoBaselineError, WorkerError, unknown
+from stepbench_core.errors import InputError, NoBaselineError, WorkerError, unknown
 
 __all__ = ["PEERS", "PeerTrial", "Trial", "absent", "main"]
 

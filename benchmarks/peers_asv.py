@@ -26,7 +26,7 @@ from peers_trial import (
     write_job,
 )
 
-from scenarios.errors import WorkerError
+from stepbench_core.errors import WorkerError
 
 _ROUNDS = 2
 # Seconds that asv itself takes for a trial, and each process that measures besides what any takes.

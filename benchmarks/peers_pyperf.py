@@ -28,7 +28,7 @@ from peers_trial import (
     write_job,
 )
 
-from scenarios.errors import WorkerError
+from stepbench_core.errors import WorkerError
 
 _PROCESSES, _VALUES, _WARMUPS = 10, 3, 1
 # Seconds that the tool itself takes for a run, and each of its processes.

@@ -17,7 +17,7 @@ from typing import Any
 
 from peers_trial import HERE, Cost, PeerTrial, Trial, cost_of, reason, run_tool, scratch, write_job
 
-from scenarios.errors import WorkerError
+from stepbench_core.errors import WorkerError
 
 STATISTICS = ("mean", "median", "min")
 _THRESHOLD = "5%"

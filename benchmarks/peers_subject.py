@@ -12,8 +12,8 @@ import time
 from pathlib import Path
 from typing import Any
 
-from harness.loading import load_apart
-from harness.sources import ArmSource
+from harness.arms.loading import load_apart
+from harness.arms.sources import ArmSource
 from scenarios.scenario import from_dict
 from scenarios.workload import create_workload
 from stubs.providers import AUTO

@@ -17,10 +17,10 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.child import run
-from harness.sources import ArmSource, find_source
+from harness.arms.sources import ArmSource, find_source
+from harness.system.worker_process import run
 from scenarios.catalogue import CATALOGUE
-from scenarios.errors import InputError, WorkerError, unknown
+from stepbench_core.errors import InputError, WorkerError, unknown
 
 HERE = Path(__file__).resolve().parent
 
@@ -34,7 +34,7 @@ class Trial:
 
     Attributes:
         cell: name of a scenario of the catalogue, such as ``v2-64x2048``.
-        a: the baseline, as ``harness.loading.find_source`` takes it.
+        a: the baseline, as ``harness.arms.loading.find_source`` takes it.
         b: what is compared with it, likewise.
         seconds: what A and B together may take.
         cpu: the core that all processes of the tool are pinned to; None leaves it to the system.

@@ -12,8 +12,8 @@ from collections.abc import Collection, Iterable, Mapping
 from pathlib import Path
 from typing import Any
 
-from harness.files import read_input
-from scenarios.errors import InputError
+from harness.system.files import read_input
+from stepbench_core.errors import InputError
 
 Record = Mapping[str, Any]
 

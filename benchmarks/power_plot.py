@@ -8,7 +8,7 @@ from typing import Any
 
 import matplotlib as mpl
 
-from harness.figure import Kind
+from harness.compare.figure import Kind
 
 mpl.use("Agg")  # Before pyplot, which would look for a screen.
 

@@ -26,14 +26,15 @@ from power_words import (
     table,
 )
 
-from harness.duet import Duet, compare_cell
-from harness.figure import Kind
-from harness.sources import find_source
-from harness.verdict import Process, Rule
-from reports.duet import left_out
+from harness.arms.sources import find_source
+from harness.compare.duet import Duet
+from harness.compare.figure import Kind
+from harness.compare.run import compare_cell
+from harness.compare.verdict import Process, Rule
+from reports.kinds.duet import left_out
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import NoBaselineError
 from scenarios.scenario import SteadyDecode, TraceReplay
+from stepbench_core.errors import NoBaselineError
 
 _RESAMPLED_GRIDS = 500
 # The load up to which nothing of weight ran beside the study.

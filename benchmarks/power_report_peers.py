@@ -9,8 +9,8 @@ from collections.abc import Iterable, Mapping, Sequence
 from power_file import Record, cells_of, of
 from power_words import count, is_alarm, seconds, table
 
-from harness.figure import Kind
-from harness.statistics import proportion
+from harness.compare.figure import Kind
+from harness.stats.estimates import proportion
 
 # Slowdowns that the peers are asked for.
 _ASKED = ("a/a", "1 %", "5 %")

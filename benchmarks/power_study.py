@@ -31,20 +31,21 @@ from power_file import Record, add_line, load_trials
 from power_report import write_report
 from power_trials import DUET, Setting, beside_peers, each_cell, grid, hogged, slowdown
 
-from harness.affinity import allowed_cpus
-from harness.fingerprint import DIGEST, UNKNOWN, machine_fields
-from harness.machine import choose_cpus, lock_file
-from harness.revision import ROOT
-from scenarios.errors import InputError, NoBaselineError, WorkerError
+from harness.arms.revision import ROOT
+from harness.system.affinity import allowed_cpus
+from harness.system.cores import choose_cpus, lock_file
+from harness.system.fingerprint import DIGEST, UNKNOWN, machine_fields
 from stepbench.interruption import heed_signals
 from stepbench.metadata import run_metadata
 from stepbench.options import check_provider, cpus_option
+from stepbench_core.errors import InputError, NoBaselineError, WorkerError
 
 DOCS = ROOT / "docs"
 # What decides a verdict: after a change of it trials begin anew.
 _DECIDING = (
-    *("apart_leader", "apart_worker", "background", "child", "duet", "duet_calls"),
-    *("duet_processes", "duet_worker", "figure", "means", "statistics", "turns", "verdict"),
+    *(f"compare/{name}" for name in ("apart_leader", "apart_worker", "calls", "duet", "figure")),
+    *("compare/processes", "compare/verdict", "compare/worker", "stats/estimates", "stats/means"),
+    *("system/background", "system/turns", "system/worker_process"),
 )
 
 # Name -> (trials a round, what runs one).

@@ -19,13 +19,14 @@ import peers
 from peers_trial import Trial
 from power_file import Record
 
-from harness.child import run, started
-from harness.duet import Duet, compare_cell
-from harness.duet_file import cell_document
-from harness.machine import keep_off, lock_cpu
-from harness.sources import find_source
+from harness.arms.sources import find_source
+from harness.compare.duet import Duet
+from harness.compare.file import cell_document
+from harness.compare.run import compare_cell
+from harness.system.cores import keep_off, lock_cpu
+from harness.system.worker_process import run, started
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import WorkerError
+from stepbench_core.errors import WorkerError
 
 ARM = "incremental"
 SCENARIO = "grid"
@@ -130,7 +131,7 @@ def slowdown(
         seed: of its inputs and orders.
         share: by how much it is slowed, as a fraction.
         cell: the name of the cell.
-        changed: what is not as usual, by its name in ``harness.duet.Duet``.
+        changed: what is not as usual, by its name in ``harness.compare.duet.Duet``.
     """
     with tempfile.TemporaryDirectory() as folder, lock_cpu(*setting.cpus), keep_off(*setting.cpus):
         a, b = (find_source(spec) for spec in slowed_specs(Path(folder), share))

@@ -9,10 +9,10 @@ from collections.abc import Iterable, Sequence
 
 from power_file import Record, cells_of
 
-from harness.figure import Kind
-from harness.statistics import Estimate, proportion, student_t
-from reports.markdown import render_table
-from reports.table import Table
+from harness.compare.figure import Kind
+from harness.stats.estimates import Estimate, proportion, student_t
+from reports.render.markdown import render_table
+from reports.render.table import Table
 
 
 def count(found: int, trials: int) -> str:

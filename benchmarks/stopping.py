@@ -13,11 +13,11 @@ from __future__ import annotations
 import click
 import numpy as np
 
-from harness.plan import DEFAULT, PRECISION
-from harness.precision import CONFIDENCE, CONFIDENCE_OF_LOOKS
-from harness.statistics import student_t
-from reports.markdown import render_table
-from reports.table import Table
+from harness.speedup.plan import DEFAULT, PRECISION
+from harness.speedup.precision import CONFIDENCE, CONFIDENCE_OF_LOOKS
+from harness.stats.estimates import student_t
+from reports.render.markdown import render_table
+from reports.render.table import Table
 from stepbench.options import share
 
 # Standard deviation of what a process says, as a share.

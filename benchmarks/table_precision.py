@@ -23,18 +23,18 @@ from dataclasses import replace
 
 import click
 
-from harness.affinity import allowed_cpus
-from harness.child import started
-from harness.fingerprint import identity
-from harness.isolated import default_timeout, measure, run_jobs
-from harness.machine import choose_cpu, keep_off, lock_cpu
-from harness.plan import PRECISION, SECONDS, Job, Plan
-from harness.precision import log_ratio, ratio_of, reach, round_medians
-from harness.schedule import Schedule
-from harness.statistics import Estimate
-from reports.markdown import render_table
-from reports.numbers import format_ratio, format_share
-from reports.table import Table
+from harness.speedup.isolated import default_timeout, measure, run_jobs
+from harness.speedup.plan import PRECISION, SECONDS, Job, Plan
+from harness.speedup.precision import log_ratio, ratio_of, reach, round_medians
+from harness.speedup.schedule import Schedule
+from harness.stats.estimates import Estimate
+from harness.system.affinity import allowed_cpus
+from harness.system.cores import choose_cpu, keep_off, lock_cpu
+from harness.system.fingerprint import identity
+from harness.system.worker_process import started
+from reports.render.markdown import render_table
+from reports.render.numbers import format_ratio, format_share
+from reports.render.table import Table
 from scenarios.selection import Source, select
 
 Ratios = dict[str, Estimate]

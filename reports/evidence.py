@@ -8,23 +8,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TypeVar
 
-from harness.documents import (
-    GATE,
-    VERIFICATION,
-    WORK,
-    GateFile,
-    VerificationFile,
-    WorkFile,
-    load_gate,
-    load_verification,
-    load_work,
-)
-from harness.duet_file import DUET, DuetFile, load_duet
-from harness.files import read_document
-from harness.overlap_file import OVERLAP, OverlapFile, load_overlap
-from harness.results import Results, parse
-
-from .summary import Summary, summarise
+from harness.compare.file import DUET, DuetFile, load_duet
+from harness.count.file import WORK, WorkFile, load_work
+from harness.gate.file import GATE, GateFile, load_gate
+from harness.overlap.file import OVERLAP, OverlapFile, load_overlap
+from harness.speedup.file import Results, parse
+from harness.system.files import read_document
+from harness.verify.file import VERIFICATION, VerificationFile, load_verification
+from reports.speedup.summary import Summary, summarise
 
 T = TypeVar("T")
 File = Results | DuetFile | WorkFile | VerificationFile | GateFile | OverlapFile

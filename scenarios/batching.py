@@ -14,7 +14,8 @@ from dataclasses import dataclass
 from heapq import heappop, heappush
 from itertools import accumulate
 
-from .errors import InputError
+from stepbench_core.errors import InputError
+
 from .scenario import TraceReplay
 from .traces import TraceRow
 

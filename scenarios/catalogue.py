@@ -1,8 +1,8 @@
 """The named scenarios: one entry each."""
 
+from stepbench_core.errors import unknown
 from stubs.kv_cache_v2 import LayerGroup
 
-from .errors import unknown
 from .scenario import SteadyDecode, TraceReplay
 
 # The table of TensorRT-LLM pull request #22092: seven cells with the V2 manager, one with V1.

@@ -8,9 +8,8 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any, Literal, get_args
 
+from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import LayerGroup, PageBackend
-
-from .errors import InputError
 
 Manager = Literal["v1", "v2"]
 Boundaries = Literal["aligned", "staggered"]

@@ -6,8 +6,9 @@ from itertools import product
 from pathlib import Path
 from typing import Any
 
+from stepbench_core.errors import InputError
+
 from .catalogue import find_scenarios
-from .errors import InputError
 from .scenario import SteadyDecode, TraceReplay, is_number
 
 Scenarios = list[SteadyDecode | TraceReplay]

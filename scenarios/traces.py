@@ -16,8 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TextIO
 
-from .errors import InputError
-from .input_files import open_input
+from stepbench_core.errors import InputError
+from stepbench_core.input_files import open_input
+
 from .scenario import MAX_TOKENS, is_number
 
 # The columns of the prompt and of the output, of Azure's layout and of BurstGPT's.

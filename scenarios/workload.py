@@ -7,6 +7,7 @@ from collections.abc import Sequence
 from typing import Protocol
 
 from connector.interfaces import LlmRequestState
+from stepbench_core.errors import InputError
 from stubs.batch import AsyncRequests, ScheduledRequests
 from stubs.kv_cache_v1 import KVCacheManager
 from stubs.kv_cache_v2 import KVCacheManagerV2
@@ -14,7 +15,6 @@ from stubs.providers import DEFAULT_PROVIDER, Provider, load_provider
 from stubs.request import LlmRequest
 
 from .batching import Slot, fast_forward
-from .errors import InputError
 from .scenario import Scenario, SteadyDecode, TraceReplay
 from .traces import TraceRow, read_trace
 

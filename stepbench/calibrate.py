@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.calibration import LENGTHS, Cost
-from harness.child import hash_seed, run_child
-from harness.isolated import Event, measure
-from harness.machine import choose_cpu, keep_off, lock_cpu, pinned
-from harness.plan import MAX_COUNT, QUICK, Plan
-from harness.results import ResultsWriter, check_writable, load
-from harness.schedule import Schedule
-from harness.verification import verify_briefly
+from harness.calibrate.calibration import LENGTHS, Cost
+from harness.speedup.file import ResultsWriter, check_writable, load
+from harness.speedup.isolated import Event, measure
+from harness.speedup.plan import MAX_COUNT, QUICK, Plan
+from harness.speedup.schedule import Schedule
+from harness.system.cores import choose_cpu, keep_off, lock_cpu, pinned
+from harness.system.worker_process import hash_seed, run_child
+from harness.verify.runs import verify_briefly
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, WorkerError
 from scenarios.selection import split
+from stepbench_core.errors import InputError, WorkerError
 from stubs.providers import PROVIDERS, absent
 
 from .cli import code_of
@@ -94,8 +94,8 @@ def command(
         return code_of(error)
 
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.calibration import write_calibration
-    from reports.summary import summarise
+    from reports.speedup.calibration import write_calibration
+    from reports.speedup.summary import summarise
 
     where = (
         f"Python {platform.python_version()}, host {platform.node()}, "
@@ -147,7 +147,7 @@ def _speedup(provider: str, cpu: int | None, *, quiet: bool) -> Path:
 def _run(provider: str, process: int, cpu: int | None) -> list[Cost]:
     what = f"provider {provider}, process {process + 1}"
     job = json.dumps({"provider": provider, "cpu": cpu, "lengths": LENGTHS})
-    command = [sys.executable, "-P", "-m", "harness.calibration_worker"]
+    command = [sys.executable, "-P", "-m", "harness.calibrate.worker"]
     text = run_child(what, command, hash_seed(0, process), job, _TIMEOUT)
     try:
         return [Cost(**cost) for cost in json.loads(text)]

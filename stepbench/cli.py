@@ -15,7 +15,7 @@ from pathlib import Path
 
 import click
 
-from scenarios.errors import (
+from stepbench_core.errors import (
     ArmError,
     InputError,
     LostWorkerError,

@@ -12,20 +12,21 @@ from typing import Any
 import click
 from click.core import ParameterSource
 
-from harness.duet import CellResult, Duet, compare_cell
-from harness.duet_file import write_duet
-from harness.duet_processes import check_memory
-from harness.figure import Kind
-from harness.instructions import CellCount, Valgrind, count_cell, find_valgrind
-from harness.loading import ArmOfSource
-from harness.machine import choose_cpus, keep_off, lock_cpu, lock_file
-from harness.plan import check_distinct
-from harness.processes import FOREIGN_LIMIT
-from harness.results import check_writable
-from harness.sources import find_source
-from harness.verdict import overall
-from harness.verification import Contest, play_briefly
-from scenarios.errors import LostWorkerError
+from harness.arms.loading import ArmOfSource
+from harness.arms.sources import find_source
+from harness.compare.duet import CellResult, Duet
+from harness.compare.figure import Kind
+from harness.compare.file import write_duet
+from harness.compare.instructions import CellCount, Valgrind, count_cell, find_valgrind
+from harness.compare.processes import check_memory
+from harness.compare.run import compare_cell
+from harness.compare.verdict import overall
+from harness.speedup.file import check_writable
+from harness.speedup.plan import check_distinct
+from harness.system.cores import choose_cpus, keep_off, lock_cpu, lock_file
+from harness.system.pool import FOREIGN_LIMIT
+from harness.verify.runs import Contest, play_briefly
+from stepbench_core.errors import LostWorkerError
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .failures import no_result
@@ -184,7 +185,7 @@ def command(
     if not results:
         return code
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.duet import write_duet as write_report
+    from reports.kinds.duet import write_duet as write_report
 
     with unread_is_fine():
         write_report(duet, results, metadata, chosen, sys.stdout)
@@ -268,7 +269,7 @@ def _count(
     if not code and not all(result.is_identical for result in results):
         code = INCONCLUSIVE
     if results:
-        from reports.instructions import write_instructions
+        from reports.kinds.instructions import write_instructions
 
         with unread_is_fine():
             write_instructions(duet, valgrind, results, metadata, style, sys.stdout)

@@ -9,14 +9,14 @@ from typing import Any
 
 import click
 
-from harness.arms import is_foreign, split_arms
-from harness.budget import check, check_seed, departures, load_budget, update, write_budget
-from harness.counting import iterations_of
-from harness.exactness import notes
-from harness.machine import available_memory
-from harness.passes import count_cells
-from harness.plan import check_distinct
-from harness.processes import FOREIGN_LIMIT
+from harness.arms.registry import is_foreign, split_arms
+from harness.count.budget import check, check_seed, departures, load_budget, update, write_budget
+from harness.count.exactness import notes
+from harness.count.passes import count_cells
+from harness.count.work import iterations_of
+from harness.speedup.plan import check_distinct
+from harness.system.cores import available_memory
+from harness.system.pool import FOREIGN_LIMIT
 from scenarios.workload import check_feasible
 from stubs.providers import DEFAULT_PROVIDER
 
@@ -130,7 +130,7 @@ def command(
         )
 
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.counts import render_finding, render_finding_json, write_work
+    from reports.kinds.counts import render_finding, render_finding_json, write_work
 
     if checks and budget is not None:
         finding = check(budget, works, whole=whole)

@@ -9,15 +9,15 @@ from typing import TYPE_CHECKING
 import click
 from click.core import ParameterSource
 
-from harness.affinity import allowed_cpus, can_pin
-from harness.clock import measure_clock
-from harness.doctor import look
-from harness.gate import find_config, load_config
-from harness.gate_noise import Proposal, duets_of, propose
-from harness.machine import choose_cpus, keep_off, lock_cpu
-from harness.noise_floor import CELL, SECONDS, against_itself, noise_of, run_against_itself
-from reports.words import counted
-from scenarios.errors import LostWorkerError, NotRunnableError
+from harness.compare.noise_floor import CELL, SECONDS, against_itself, noise_of, run_against_itself
+from harness.gate.config import find_config, load_config
+from harness.gate.noise import Proposal, duets_of, propose
+from harness.system.affinity import allowed_cpus, can_pin
+from harness.system.clock import measure_clock
+from harness.system.cores import choose_cpus, keep_off, lock_cpu
+from harness.system.doctor import look
+from reports.render.words import counted
+from stepbench_core.errors import LostWorkerError, NotRunnableError
 from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
@@ -29,7 +29,7 @@ from .progress import CountingProgress
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from harness.duet import CellResult
+    from harness.compare.duet import CellResult
 
 
 @click.command()
@@ -96,7 +96,7 @@ def command(
     noise = noise_of(results)
 
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.doctor import write_doctor
+    from reports.kinds.doctor import write_doctor
 
     where = described_run(cores, provider, Surroundings())
     words = f"{where['where']} Repeat with `{where['command']}`."
@@ -139,7 +139,7 @@ def _propose(config: Path | None, cores: tuple[int, ...], style: str, *, quiet: 
             say(f"interrupted after {counted(len(proposals), 'run')} of {len(duets)}")
             code = INTERRUPTED
 
-    from reports.gate_noise import write_gate_noise
+    from reports.kinds.gate_noise import write_gate_noise
 
     where = described_run(cores, DEFAULT_PROVIDER, Surroundings())
     words = f"{where['where']} Repeat with `{where['command']}`."

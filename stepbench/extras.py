@@ -2,7 +2,7 @@
 
 import importlib.util
 
-from scenarios.errors import InputError
+from stepbench_core.errors import InputError
 
 
 def check_installed(extra: str, *names: str) -> None:

@@ -4,15 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 
-from harness.arms import ArmFactory, RegisteredArm, is_foreign
-from harness.loading import ArmOfSource, Need, lacks, probe
-from harness.playable import missing_for
-from harness.processes import FOREIGN_LIMIT, spread
-from harness.shared_code import changed_shared_code
-from harness.sources import ArmSource, find_source
-from harness.variables import split_variables
-from scenarios.errors import InputError, NoBaselineError
+from harness.arms.loading import ArmOfSource, Need, lacks, probe
+from harness.arms.needs import missing_for
+from harness.arms.registry import ArmFactory, RegisteredArm, is_foreign
+from harness.arms.shared_code import changed_shared_code
+from harness.arms.sources import ArmSource, find_source
+from harness.arms.variables import split_variables
+from harness.system.pool import FOREIGN_LIMIT, spread
 from scenarios.scenario import SteadyDecode, TraceReplay
+from stepbench_core.errors import InputError, NoBaselineError
 
 from .messages import say
 

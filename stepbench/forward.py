@@ -6,9 +6,9 @@ from collections.abc import Sequence
 
 import click
 
-from harness.forward_time import ForwardTime
-from scenarios.errors import InputError
+from harness.forward.forward_time import ForwardTime
 from scenarios.scenario import SteadyDecode, TraceReplay
+from stepbench_core.errors import InputError
 
 MODEL, GPU = "llama-3.1-8b", "b200"
 # No forward and no host work of a step takes longer.
@@ -47,6 +47,6 @@ def check_cuda(scenarios: Sequence[SteadyDecode | TraceReplay]) -> None:
     if not all(isinstance(scenario, SteadyDecode) for scenario in scenarios):
         raise InputError("--device cuda takes cells: a trace replays on the simulated device")
     # PyTorch takes seconds to import.
-    from harness.cuda_device import import_torch
+    from harness.forward.cuda_device import import_torch
 
     import_torch()

@@ -8,20 +8,20 @@ from pathlib import Path
 
 import click
 
-from harness import git
-from harness.counting import iterations_of
-from harness.duet_processes import check_memory
-from harness.files import write_atomically
-from harness.gate import Outcome, Step, find_config, load_config, outcome_of
-from harness.gate_steps import run_gate
-from harness.machine import available_memory, choose_cpus, lock_cpu
-from harness.results import check_writable
-from harness.revision import ROOT
-from reports.equivalence import render_text
-from reports.words import sentences
+from harness.arms.revision import ROOT
+from harness.compare.processes import check_memory
+from harness.count.work import iterations_of
+from harness.gate.config import Outcome, Step, find_config, load_config, outcome_of
+from harness.gate.steps import run_gate
+from harness.speedup.file import check_writable
+from harness.system import git
+from harness.system.cores import available_memory, choose_cpus, lock_cpu
+from harness.system.files import write_atomically
+from reports.kinds.equivalence import render_text
+from reports.render.words import sentences
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError
 from scenarios.workload import check_feasible
+from stepbench_core.errors import InputError
 from stubs.providers import DEFAULT_PROVIDER
 
 from .cli import INTERRUPTED
@@ -123,7 +123,7 @@ def command(
         code = INTERRUPTED
 
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.gate import render_json, render_markdown
+    from reports.kinds.gate import render_json, render_markdown
 
     surroundings = find_surroundings(settings.arms, {}, DEFAULT_PROVIDER)
     reads = (line.rstrip(".") for line in sentences(surroundings.origins({})))

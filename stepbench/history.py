@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from harness.files import write_atomically
-from harness.results import check_writable, load
-from scenarios.errors import InputError, NoBaselineError
+from harness.speedup.file import check_writable, load
+from harness.system.files import write_atomically
+from stepbench_core.errors import InputError, NoBaselineError
 
 from .cli import USAGE
 from .extras import check_installed
@@ -22,8 +22,8 @@ from .options import chosen_format, format_options
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from harness.history import Folder
-    from reports.trends import Trend
+    from harness.history.history import Folder
+    from reports.history.trends import Trend
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -92,7 +92,7 @@ def add(files: tuple[Path, ...], address: str, as_json: bool) -> int:
       stepbench history add results/*.json --to s3://bucket/stepbench
     """
     check_installed("history", "pyarrow", "fsspec")
-    from harness.history import find_folder, list_names
+    from harness.history.history import find_folder, list_names
 
     from .progress import CountingProgress
 
@@ -121,8 +121,8 @@ def add(files: tuple[Path, ...], address: str, as_json: bool) -> int:
 
 def _add(file: Path, folder: "Folder", names: list[str]) -> tuple[str, bool]:
     """Add a file to the history, whose names are ``names``; return its own, and if it is new."""
-    from harness.history import file_name, write_run
-    from reports.history import run_of
+    from harness.history.history import file_name, write_run
+    from reports.history.history import run_of
 
     run, digest = run_of(load(file)), _digest(file)
     name = file_name(run, digest)
@@ -161,7 +161,7 @@ def show(address: str, style: str | None, as_json: bool) -> None:
     """
     chosen = chosen_format(style, as_json)
     check_installed("history", "pyarrow", "fsspec")
-    from reports.history import COLUMNS, write_runs
+    from reports.history.history import COLUMNS, write_runs
 
     table, skipped = _read(address, COLUMNS)
     with unread_is_fine():
@@ -202,17 +202,17 @@ def trend(
     check_installed("history", "pyarrow", "fsspec", "ruptures")
     if plot is not None:
         _check_plot(plot)
-    from harness.change_points import find_changes
-    from harness.processes import aside
+    from harness.history.change_points import find_changes
+    from harness.system.pool import aside
 
     # SciPy takes most of a second to import, and what is imported and read here takes another.
     with aside(find_changes, ([],)) as find:
-        from reports.trend_tables import write_trends
-        from reports.trends import COLUMNS, find_trends, other_hosts
+        from reports.history.tables import write_trends
+        from reports.history.trends import COLUMNS, find_trends, other_hosts
 
         table, _ = _read(address, COLUMNS)
         if plot is not None:
-            importlib.import_module("reports.plots.trend")
+            importlib.import_module("reports.history.plot")
         trends, unknown = find_trends(table, cell, arm, find)
     notes = []
     if unknown:
@@ -268,7 +268,7 @@ def export(
     if output is not None:
         check_writable(output, force=force)
     check_installed("history", "pyarrow", "fsspec")
-    from reports.history_export import export_columns, figures_table, samples_table, write_export
+    from reports.history.export import export_columns, figures_table, samples_table, write_export
 
     from .progress import CountingProgress
 
@@ -301,7 +301,7 @@ def _read(address: str, columns: Sequence[str]) -> tuple["pa.Table", list[str]]:
         InputError: the folder cannot be read.
         NoBaselineError: there is none, or no file in it that can be read.
     """
-    from harness.history import find_folder, read_runs
+    from harness.history.history import find_folder, read_runs
 
     table, skipped = read_runs(find_folder(address), columns)
     for problem in skipped:
@@ -318,8 +318,8 @@ def _check_plot(plot: Path) -> None:
 
 
 def _write_plot(trends: Sequence["Trend"], file: Path) -> None:
+    from reports.history.plot import plot
     from reports.plots.style import LIGHT, render
-    from reports.plots.trend import plot
 
     drawn = render(plot(trends), LIGHT, file.suffix[1:])
     write_atomically(file, lambda opened: opened.write(drawn), "wb")

@@ -4,9 +4,9 @@ import json
 
 import click
 
-from harness.arms import ARMS, describe_arm
-from harness.inspection import inspect_arm
-from harness.sources import find_source
+from harness.arms.inspection import inspect_arm
+from harness.arms.registry import ARMS, describe_arm
+from harness.arms.sources import find_source
 from scenarios.catalogue import CATALOGUE
 from stubs.providers import PROVIDERS, absent
 
@@ -35,7 +35,7 @@ def command(arm: str | None, as_json: bool) -> None:
       stepbench list --arm trtllm:~/TensorRT-LLM@v1.2.0
     """
     if arm is not None:
-        from reports.inspection import render_json, render_text
+        from reports.kinds.inspection import render_json, render_text
 
         source = find_source(arm)
         found = inspect_arm(source)

@@ -7,7 +7,7 @@ import shutil
 import sys
 from collections.abc import Callable, Iterator
 
-from scenarios.errors import InputError
+from stepbench_core.errors import InputError
 
 
 def say(message: str) -> None:

@@ -4,11 +4,11 @@ import platform
 from collections.abc import Sequence
 from datetime import datetime
 
-from harness.conditions import PYTHON_BUILD, VERSIONS, python_build
-from harness.environment import ENVIRONMENT
-from harness.fingerprint import DIGEST, identity
-from harness.machine import describe, pinned
-from harness.revision import DIRTY, REVISION, WHY_UNKNOWN, own_revision, revision_words
+from harness.arms.conditions import PYTHON_BUILD, VERSIONS, python_build
+from harness.arms.environment import ENVIRONMENT
+from harness.arms.revision import DIRTY, REVISION, WHY_UNKNOWN, own_revision, revision_words
+from harness.system.cores import describe, pinned
+from harness.system.fingerprint import DIGEST, identity
 
 from . import __version__
 from .surroundings import Surroundings

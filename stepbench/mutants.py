@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import click
 
-from harness.arms import check_arms, is_foreign
-from harness.loading import ArmOfSource
-from harness.processes import FOREIGN_LIMIT
-from harness.sources import ArmSource, find_source
-from harness.verification import Contest, play_briefly
-from scenarios.errors import InputError
+from harness.arms.loading import ArmOfSource
+from harness.arms.registry import check_arms, is_foreign
+from harness.arms.sources import ArmSource, find_source
+from harness.system.pool import FOREIGN_LIMIT
+from harness.verify.runs import Contest, play_briefly
+from stepbench_core.errors import InputError
 
 from .cli import FOUND, INTERRUPTED
 from .extras import check_installed
@@ -25,7 +25,7 @@ from .progress import CountingProgress
 from .surroundings import Surroundings
 
 if TYPE_CHECKING:
-    from harness.mutants import Result
+    from harness.verify.mutants import Result
 
 
 def show_mutants(
@@ -56,9 +56,9 @@ def show_mutants(
             measure of anything, since it does not do twice the same.
     """
     check_installed("mutants", "cosmic_ray")
-    from harness.mutants import Fate, Known, Play, play
-    from harness.mutation import mutants
-    from reports.mutants import Teeth, render_json, render_one, render_text
+    from harness.verify.mutants import Fate, Known, Play, play
+    from harness.verify.mutation import mutants
+    from reports.kinds.mutants import Teeth, render_json, render_one, render_text
 
     source = _source(arm, provider)
     made = mutants(source.text)

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING, Any, TypeVar, cast
 
 import click
 
-from harness.affinity import allowed_cpus
-from scenarios.errors import InputError
+from harness.system.affinity import allowed_cpus
 from scenarios.scenario import SteadyDecode, TraceReplay, parse_layer_group
 from scenarios.selection import Source, select, split
 from scenarios.traces import read_trace
+from stepbench_core.errors import InputError
 from stubs.providers import AUTO, PROVIDERS, ProviderError, load_provider
 
 from .messages import say
 
 if TYPE_CHECKING:
-    from reports.formats import Format
+    from reports.render.formats import Format
 
 F = TypeVar("F", bound=Callable[..., object])
 
@@ -212,9 +212,9 @@ def unused_file(stem: str) -> Path:
 def print_summaries(files: Sequence[Path], style: "Format") -> None:
     """Print the tables of results files to stdout. Raises InputError for a file that is none."""
     # pandas takes a quarter of a second to import, and no measuring process should hold it.
-    from harness.results import load
-    from reports.formats import write
-    from reports.summary import summarise
+    from harness.speedup.file import load
+    from reports.speedup.formats import write
+    from reports.speedup.summary import summarise
 
     write([summarise(load(file)) for file in files], style, sys.stdout)
 

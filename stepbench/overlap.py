@@ -10,20 +10,20 @@ from typing import Any, Literal
 
 import click
 
-from harness.arms import ARMS, check_arms, split_arms
-from harness.executor import sweep_size
-from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
-from harness.models import GPUS, MODELS
-from harness.overlap_figures import figures
-from harness.overlap_file import write_overlap
-from harness.overlap_run import CellRun, OverlapPlan, run_cell
-from harness.plan import MAX_COUNT, check_distinct
-from harness.processes import FOREIGN_LIMIT
-from harness.results import check_writable
-from harness.sources import find_source
-from harness.verification import verify_briefly
-from scenarios.errors import LostWorkerError
+from harness.arms.registry import ARMS, check_arms, split_arms
+from harness.arms.sources import find_source
+from harness.forward.specs import GPUS, MODELS
+from harness.overlap.figures import figures
+from harness.overlap.file import write_overlap
+from harness.overlap.loop import sweep_size
+from harness.overlap.run import CellRun, OverlapPlan, run_cell
+from harness.speedup.file import check_writable
+from harness.speedup.plan import MAX_COUNT, check_distinct
+from harness.system.cores import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
+from harness.system.pool import FOREIGN_LIMIT
+from harness.verify.runs import verify_briefly
 from scenarios.workload import check_feasible
+from stepbench_core.errors import LostWorkerError
 
 from .cli import FOUND, INTERRUPTED, USAGE
 from .failures import no_result
@@ -200,7 +200,7 @@ def command(
     if not runs:
         return code
     # pandas, which the reports import, takes a quarter of a second.
-    from reports.overlap import write_overlap as write_report
+    from reports.kinds.overlap import write_overlap as write_report
 
     devices = [process["device"] for run in runs for process in run.processes]
     cells = [figures(plan, run) for run in runs]

@@ -15,11 +15,11 @@ from rich.progress import (
     TimeRemainingColumn,
 )
 
-from harness.isolated import Event
-from harness.plan import Plan
-from harness.schedule import Schedule
-from reports.numbers import format_share
-from reports.words import counted
+from harness.speedup.isolated import Event
+from harness.speedup.plan import Plan
+from harness.speedup.schedule import Schedule
+from reports.render.numbers import format_share
+from reports.render.words import counted
 
 from .messages import say
 
@@ -128,7 +128,7 @@ class MeasuringProgress(_ShownProgress):
         return self
 
     def show(self, event: Event) -> None:
-        """Take in an event of ``harness.isolated.measure``."""
+        """Take in an event of ``harness.speedup.isolated.measure``."""
         for error in event.errors.values():
             self._print(str(error))  # Even if quiet: this is no progress.
         first = event.jobs[0]

@@ -7,9 +7,9 @@ from typing import TYPE_CHECKING, cast
 
 import click
 
-from harness.files import write_atomically
-from harness.results import check_writable
-from scenarios.errors import InputError
+from harness.speedup.file import check_writable
+from harness.system.files import write_atomically
+from stepbench_core.errors import InputError
 
 from .cli import NOTHING_TO_COMPARE
 from .messages import say, unread_is_fine
@@ -17,8 +17,8 @@ from .options import FORMATS, chosen_format, format_options
 from .progress import CountingProgress
 
 if TYPE_CHECKING:
+    from reports.document.report import Style
     from reports.evidence import Evidence
-    from reports.report import Style
 
 
 @click.command()
@@ -91,8 +91,8 @@ def command(
             raise click.UsageError("--baseline goes with a table alone, printed")
         return _beside(files[0], baseline, chosen)
     # pandas takes a quarter of a second to import.
+    from reports.document.report import has_more_than_tables, write_report
     from reports.evidence import read_evidence
-    from reports.report import has_more_than_tables, write_report
 
     evidence = read_evidence(files)
     text = io.StringIO()
@@ -109,8 +109,8 @@ def command(
 
 def _beside(file: Path, baseline: Path, style: "Style") -> int:
     """Print the times of a file beside those of its baseline; return the exit code."""
-    from harness.results import load
-    from reports.baseline import compare_files, write_comparison
+    from harness.speedup.file import load
+    from reports.speedup.baseline import compare_files, write_comparison
 
     comparison = compare_files(load(file), load(baseline))
     with unread_is_fine():

@@ -9,10 +9,18 @@ from typing import Any
 
 import click
 
-from harness.arms import check_arms, split_arms
-from harness.isolated import Event, measure
-from harness.machine import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
-from harness.plan import (
+from harness.arms.registry import check_arms, split_arms
+from harness.arms.sources import ArmSource
+from harness.speedup.file import (
+    Results,
+    ResultsWriter,
+    changed_conditions,
+    check_same_machine,
+    check_writable,
+    load,
+)
+from harness.speedup.isolated import Event, measure
+from harness.speedup.plan import (
     DEFAULT,
     MAX_COUNT,
     PRECISION,
@@ -24,20 +32,12 @@ from harness.plan import (
     check_distinct,
     worker_seed,
 )
-from harness.processes import FOREIGN_LIMIT
-from harness.results import (
-    Results,
-    ResultsWriter,
-    changed_conditions,
-    check_same_machine,
-    check_writable,
-    load,
-)
-from harness.schedule import Schedule
-from harness.sources import ArmSource
-from harness.verification import verify_briefly
-from reports.equivalence import partial
-from reports.words import counted
+from harness.speedup.schedule import Schedule
+from harness.system.cores import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
+from harness.system.pool import FOREIGN_LIMIT
+from harness.verify.runs import verify_briefly
+from reports.kinds.equivalence import partial
+from reports.render.words import counted
 from scenarios.workload import check_feasible
 
 from .cli import FOUND, INTERRUPTED, code_of

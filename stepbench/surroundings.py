@@ -9,13 +9,13 @@ import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 
-from harness.arms import FLOOR
-from harness.conditions import VERSIONS
-from harness.environment import ENVIRONMENT, Environment, to_json, with_environment
-from harness.observation import imports_os, observe, packages, version_of
-from harness.processes import FOREIGN_LIMIT, spread
-from harness.sources import ArmSource, find_source
-from scenarios.errors import InputError, WorkerError
+from harness.arms.conditions import VERSIONS
+from harness.arms.environment import ENVIRONMENT, Environment, to_json, with_environment
+from harness.arms.registry import FLOOR
+from harness.arms.sources import ArmSource, find_source
+from harness.system.pool import FOREIGN_LIMIT, spread
+from harness.verify.observation import imports_os, observe, packages, version_of
+from stepbench_core.errors import InputError, WorkerError
 
 from .foreign import origins
 

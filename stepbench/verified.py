@@ -6,9 +6,9 @@ from collections.abc import Mapping
 
 import click
 
-from harness.verification import Verification
-from reports.equivalence import partial, render_json, render_text
-from reports.words import sentences
+from harness.verify.runs import Verification
+from reports.kinds.equivalence import partial, render_json, render_text
+from reports.render.words import sentences
 
 from .messages import say, unread_is_fine
 

@@ -6,22 +6,17 @@ import json
 
 import click
 
-from harness.arms import (
-    ARMS,
-    REFERENCE,
-    RegisteredArm,
-    check_arms,
-)
-from harness.processes import FOREIGN_LIMIT, spread
-from harness.verification import MAX_RUNS, Contest, count_failing, tasks, verify
-from harness.wrong_arms import WRONG_ARMS
-from reports.equivalence import (
+from harness.arms.registry import ARMS, REFERENCE, RegisteredArm, check_arms
+from harness.system.pool import FOREIGN_LIMIT, spread
+from harness.verify.runs import MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.verify.wrong_arms import WRONG_ARMS
+from reports.kinds.equivalence import (
     render_json,
     render_not_runnable,
     render_self_test,
     render_text,
 )
-from scenarios.errors import NotRunnableError
+from stepbench_core.errors import NotRunnableError
 
 from .cli import FOUND
 from .foreign import find_sources, make_factories

@@ -7,7 +7,7 @@ from pathlib import Path
 import click
 import pytest
 
-from harness.models import GPUS, MODELS
+from harness.forward.specs import GPUS, MODELS
 from stepbench.cli import cli
 
 DOCUMENT = Path(__file__).parent.parent / "docs" / "overlap.md"

@@ -6,7 +6,7 @@ import numpy as np
 import pandas as pd
 from matplotlib.figure import Figure
 
-from harness.results import Results
+from harness.speedup.file import Results
 
 from .cells import label
 from .style import (

@@ -7,11 +7,11 @@ from functools import partial
 from pathlib import Path
 from typing import IO, TypeVar
 
-from harness.files import write_atomically
-from scenarios.errors import InputError
+from harness.system.files import write_atomically
+from reports.evidence import Evidence
+from reports.speedup.frame import samples_frame
+from stepbench_core.errors import InputError
 
-from ..evidence import Evidence
-from ..frame import samples_frame
 from . import distribution, duet, overlap, scaling, speedup, timeline
 from .style import THEMES, Plot, render
 

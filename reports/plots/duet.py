@@ -6,8 +6,8 @@ import math
 
 from matplotlib.figure import Figure
 
-from harness.duet_file import DuetFile
-from harness.verdict import verdict_words
+from harness.compare.file import DuetFile
+from harness.compare.verdict import verdict_words
 
 from .cells import label
 from .style import MOST_PANELS, Plot, Theme, beyond, legend_below, look, panels

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from harness.overlap_file import OverlapFile
+from harness.overlap.file import OverlapFile
 
 from .cells import label
 from .style import Plot, Theme, in_words, new_figure

@@ -8,11 +8,11 @@ from dataclasses import replace
 import numpy as np
 from matplotlib.figure import Figure
 
-from harness.arms import FLOOR
+from harness.arms.registry import FLOOR
+from reports.render.words import counted
+from reports.speedup.summary import Cell, Summary
 from scenarios.scenario import SteadyDecode
 
-from ..summary import Cell, Summary
-from ..words import counted
 from .style import Plot, Theme, in_words, log_scale, look, panels
 
 _HEIGHT = 3.3

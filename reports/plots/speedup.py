@@ -4,10 +4,10 @@ from __future__ import annotations
 
 from matplotlib.figure import Figure
 
-from harness.statistics import Estimate
+from harness.stats.estimates import Estimate
+from reports.render.numbers import is_open
+from reports.speedup.summary import Cell, Summary, proper_arms
 
-from ..numbers import is_open
-from ..summary import Cell, Summary, proper_arms
 from .cells import label
 from .style import Plot, Theme, in_words, log_if_wide, look, new_figure
 

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from matplotlib.figure import Figure
 from matplotlib.ticker import MaxNLocator
 
-from harness.results import Results
+from harness.speedup.file import Results
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 from .cells import label

@@ -20,17 +20,17 @@ import pyperf
 import pytest
 
 from connector.data import SchedulerOutput
-from harness.arms import check_arms, create_arm, split_arms
-from harness.machine import allowed_cpus
-from harness.plan import DEFAULT, Job, Plan, worker_seed
-from harness.pytest_results import NOTES
-from harness.results import FORMAT
-from harness.sampling import shape_notes
-from harness.verification import verify_briefly
-from scenarios.errors import InputError
+from harness.arms.registry import check_arms, create_arm, split_arms
+from harness.speedup.file import FORMAT
+from harness.speedup.plan import DEFAULT, Job, Plan, worker_seed
+from harness.speedup.pytest_results import NOTES
+from harness.speedup.sampling import shape_notes
+from harness.system.cores import allowed_cpus
+from harness.verify.runs import verify_briefly
 from scenarios.selection import Source, select
 from scenarios.workload import batch_shape, create_workload
 from stepbench.metadata import run_metadata
+from stepbench_core.errors import InputError
 from stubs.providers import AUTO, load_provider
 
 SCENARIO, CELLS, ARMS = "STEPBENCH_SCENARIO", "STEPBENCH_CELLS", "STEPBENCH_ARMS"

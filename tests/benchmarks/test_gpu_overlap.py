@@ -59,7 +59,7 @@ def test_samples_table_and_plot_are_written(tmp_path: Path):
 def test_a_worker_that_dies_is_no_departure(tmp_path: Path):
     # Ends each worker, in whose place it is started, before it has said anything.
     (tmp_path / "sitecustomize.py").write_text(
-        "import os, sys\nif 'harness.overlap_worker' in ' '.join(sys.orig_argv):\n    os._exit(7)\n"
+        "import os, sys\nif 'harness.overlap.worker' in ' '.join(sys.orig_argv):\n    os._exit(7)\n"
     )
     done = subprocess.run(
         [sys.executable, str(SCRIPT), "--device", "simulated", "--cells", "1x8", "--folder", "out"],

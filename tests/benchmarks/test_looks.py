@@ -4,8 +4,8 @@ import looks
 import pytest
 from click.testing import CliRunner
 
-from harness.duet import looks as counts
-from harness.verdict import Rule
+from harness.compare.run import looks as counts
+from harness.compare.verdict import Rule
 
 
 def test_looks_come_ever_more_seldom_and_keep_all_cores_busy():

@@ -13,8 +13,8 @@ import pytest
 from peers_subject import ITERATIONS, Subject, read_job
 from peers_trial import PeerTrial, Trial, check, compare_samples, run_tool, write_job
 
-from scenarios.errors import InputError, NoBaselineError, WorkerError
 from scenarios.workload import batch_shape
+from stepbench_core.errors import InputError, NoBaselineError, WorkerError
 
 SUBJECTS = Path(__file__).parents[1] / "harness" / "subjects"
 CRASH = f"file:{SUBJECTS / 'crash.py'}"

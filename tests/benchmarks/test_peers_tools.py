@@ -10,7 +10,7 @@ import peers_pytest
 import pytest
 from peers_trial import Cost
 
-from scenarios.errors import WorkerError
+from stepbench_core.errors import WorkerError
 
 PYPERF = "Mean +- std dev: [a] 1.00 ms +- 0.00 ms -> [b] {}\n{}\n"
 

@@ -5,7 +5,7 @@ from pathlib import Path
 import power_file
 import pytest
 
-from scenarios.errors import InputError
+from stepbench_core.errors import InputError
 
 RUN = {
     "machine": "abc",

@@ -20,17 +20,17 @@ import pytest
 from click.testing import CliRunner
 from peers_trial import PeerTrial, Trial
 
-from harness.duet import CellResult
-from harness.duet_file import cell_document
-from harness.figure import Kind
-from harness.loading import ArmOfSource, load_apart
-from harness.sources import ArmSource, find_source
-from harness.statistics import Estimate
-from harness.verdict import Process, Verdict
-from harness.verification import Contest, play_briefly
+from harness.arms.loading import ArmOfSource, load_apart
+from harness.arms.sources import ArmSource, find_source
+from harness.compare.duet import CellResult
+from harness.compare.figure import Kind
+from harness.compare.file import cell_document
+from harness.compare.verdict import Process, Verdict
+from harness.stats.estimates import Estimate
+from harness.verify.runs import Contest, play_briefly
 from scenarios.catalogue import find_scenarios
-from scenarios.errors import InputError, NoBaselineError, WorkerError
 from scenarios.scenario import SteadyDecode
+from stepbench_core.errors import InputError, NoBaselineError, WorkerError
 
 FOUND = {"cells": [{"kind": "no difference"}]}
 

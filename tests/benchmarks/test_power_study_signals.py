@@ -10,11 +10,11 @@ from pathlib import Path
 
 import pytest
 
-from tests.stepbench.signal_storm import MARK, alive
+from ..stepbench.signal_storm import MARK, alive
 
 ROOT = Path(__file__).parents[2]
 STUDY = ROOT / "benchmarks" / "power_study.py"
-TRIAL = ("--rounds", "1", "--seconds", "30", "--cpu", "none", "--only", "a/a beside a hog")
+TRIAL = ("--rounds", "3", "--seconds", "30", "--cpu", "none", "--only", "a/a beside a hog")
 
 
 @pytest.mark.parametrize(
@@ -53,5 +53,5 @@ def test_nothing_is_left_of_a_study(tmp_path: Path, number: signal.Signals, code
 
 def _kinds(mark: str, folder: Path) -> list[str]:
     commands = alive(mark, folder).values()
-    known = {"while True: pass": "hog", "harness.duet_worker": "worker"}
+    known = {"while True: pass": "hog", "harness.compare.worker": "worker"}
     return [kind for words in commands for text, kind in known.items() if text in words]

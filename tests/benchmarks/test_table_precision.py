@@ -6,8 +6,8 @@ import pytest
 import table_precision
 from click.testing import CliRunner
 
-from harness.plan import Job, Plan, Protocol
-from harness.statistics import Estimate
+from harness.speedup.plan import Job, Plan, Protocol
+from harness.stats.estimates import Estimate
 from scenarios.scenario import SteadyDecode
 
 CELL = SteadyDecode(requests=2, tokens=64)

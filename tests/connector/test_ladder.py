@@ -7,7 +7,7 @@ import pytest
 
 from connector import interfaces
 from connector.data import RequestData
-from harness.arms import create_arm
+from harness.arms.registry import create_arm
 from scenarios.scenario import SteadyDecode
 from scenarios.workload import create_workload
 

@@ -2,8 +2,8 @@
 
 from pathlib import Path
 
-from harness.loading import ArmOfSource
-from harness.sources import find_source
+from harness.arms.loading import ArmOfSource
+from harness.arms.sources import find_source
 from scenarios.operations import Operation, Setting
 from stubs.kv_cache_v2 import LayerGroup
 

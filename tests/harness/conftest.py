@@ -3,8 +3,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import isolated
-from harness.plan import Plan
+from harness.speedup import isolated
+from harness.speedup.plan import Plan
 
 from .checkouts import Checkout
 from .gate_worlds import World
@@ -24,7 +24,7 @@ def notes(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
     def command(plan: Plan) -> list[str]:
         python, *options = original(plan)
         module = options.index("-m")
-        assert options[module + 1] == "harness.worker"
+        assert options[module + 1] == "harness.speedup.worker"
         return [python, *options[:module], script, *options[module + 2 :]]
 
     monkeypatch.setattr(isolated, "worker_command", command)

@@ -9,9 +9,10 @@ from typing import Any
 
 import pytest
 
-from harness import duet, duet_processes
-from harness.child import Child
-from harness.sources import ArmSource
+from harness.arms.sources import ArmSource
+from harness.compare import processes as duet_processes
+from harness.compare import run
+from harness.system.worker_process import Child
 
 A = ArmSource("one", "one", "one.py", "# one")
 B = ArmSource("two", "two", "two.py", "# two")
@@ -38,7 +39,7 @@ class Workers:
         self.seconds = seconds
         self._now = 100.0
         monkeypatch.setattr(duet_processes, "run_children", self)
-        monkeypatch.setattr(duet, "time", SimpleNamespace(monotonic=lambda: self._now))
+        monkeypatch.setattr(run, "time", SimpleNamespace(monotonic=lambda: self._now))
 
     def __call__(self, children: Sequence[Child], timeout: float) -> list[str]:
         self._now += self.seconds

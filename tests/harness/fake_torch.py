@@ -13,7 +13,7 @@ from dataclasses import dataclass
 from types import SimpleNamespace
 from typing import Any
 
-from harness.devices import RunningClock
+from harness.forward.devices import RunningClock
 
 _TICK = 2.0**-40  # Of a second, for a byte.
 

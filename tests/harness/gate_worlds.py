@@ -6,18 +6,19 @@ from pathlib import Path
 
 import pytest
 
-from harness import gate_steps, git
-from harness.budget import update, write_budget
-from harness.counting import FIGURES, Work
-from harness.duet import CellResult, Duet
-from harness.figure import Kind
-from harness.gate import GateConfig, Outcome, Step
-from harness.gate_steps import run_gate
-from harness.revision import ROOT
-from harness.verdict import Verdict
-from harness.verification import Contest, Failure, Verification
-from scenarios.errors import InputError
+from harness.arms.revision import ROOT
+from harness.compare.duet import CellResult, Duet
+from harness.compare.figure import Kind
+from harness.compare.verdict import Verdict
+from harness.count.budget import update, write_budget
+from harness.count.work import FIGURES, Work
+from harness.gate import steps as gate_steps
+from harness.gate.config import GateConfig, Outcome, Step
+from harness.gate.steps import run_gate
+from harness.system import git
+from harness.verify.runs import Contest, Failure, Verification
 from scenarios.scenario import SteadyDecode, TraceReplay
+from stepbench_core.errors import InputError
 
 PASSED, FOUND, INCONCLUSIVE, NOTHING = (
     Outcome.PASSED,

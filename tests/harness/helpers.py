@@ -12,10 +12,10 @@ import psutil
 import pyperf
 import pytest
 
-from harness.child import WorkerError, run_child
-from harness.isolated import run_jobs
-from harness.plan import Job, Plan, Protocol
-from harness.results import ResultsWriter
+from harness.speedup.file import ResultsWriter
+from harness.speedup.isolated import run_jobs
+from harness.speedup.plan import Job, Plan, Protocol
+from harness.system.worker_process import WorkerError, run_child
 from scenarios.scenario import SteadyDecode
 
 TINY = SteadyDecode(requests=2, tokens=40)

@@ -4,8 +4,8 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime, timedelta
 from typing import Any
 
-from harness.history import ArmOfRun, Folder, Run, file_name, find_folder, write_run
-from harness.statistics import Estimate
+from harness.history.history import ArmOfRun, Folder, Run, file_name, find_folder, write_run
+from harness.stats.estimates import Estimate
 
 START = datetime(2026, 3, 4, 5, 6, 7)
 ONE = {("v2-2x64", "incremental"): 1e-3}

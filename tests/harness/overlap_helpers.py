@@ -6,7 +6,7 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from connector.data import SchedulerOutput
-from harness.devices import HostClock, SimulatedDevice
+from harness.forward.devices import HostClock, SimulatedDevice
 from stubs.batch import AsyncRequests, ScheduledRequests
 
 # Sums and differences of multiples of it are exact.

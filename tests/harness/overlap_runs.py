@@ -5,10 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from harness.forward_time import ForwardTime
-from harness.overlap import exposed_time
-from harness.overlap_run import CellRun, OverlapPlan
-from harness.sources import find_source
+from harness.arms.sources import find_source
+from harness.forward.forward_time import ForwardTime
+from harness.overlap.model import exposed_time
+from harness.overlap.run import CellRun, OverlapPlan
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 CELL = SteadyDecode(requests=2, tokens=64)

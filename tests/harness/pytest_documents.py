@@ -2,9 +2,9 @@
 
 from typing import Any
 
-from harness.plan import Job, Plan
-from harness.pytest_results import NOTES
-from harness.results import FORMAT
+from harness.speedup.file import FORMAT
+from harness.speedup.plan import Job, Plan
+from harness.speedup.pytest_results import NOTES
 
 from .helpers import make_benchmark
 

@@ -6,10 +6,10 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.plan import Plan, Protocol
-from harness.results import Results, ResultsWriter, load
-from harness.statistics import Estimate
-from reports.summary import Cell, Summary
+from harness.speedup.file import Results, ResultsWriter, load
+from harness.speedup.plan import Plan, Protocol
+from harness.stats.estimates import Estimate
+from reports.speedup.summary import Cell, Summary
 from scenarios.scenario import SteadyDecode, TraceReplay
 
 MACHINE = {

@@ -3,19 +3,21 @@
 from collections import Counter
 from pathlib import Path
 
-from harness.counting import Work
-from harness.documents import GateFile, VerificationFile, WorkFile
-from harness.duet import CellResult, Duet
-from harness.duet_file import DuetFile
-from harness.figure import Kind
-from harness.forward_time import ForwardTime
-from harness.gate import Outcome, Step
-from harness.overlap_figures import figures
-from harness.overlap_file import OverlapFile
-from harness.overlap_run import CellRun, OverlapPlan
-from harness.sources import ArmSource
-from harness.statistics import Estimate
-from harness.verdict import Process, Verdict
+from harness.arms.sources import ArmSource
+from harness.compare.duet import CellResult, Duet
+from harness.compare.figure import Kind
+from harness.compare.file import DuetFile
+from harness.compare.verdict import Process, Verdict
+from harness.count.file import WorkFile
+from harness.count.work import Work
+from harness.forward.forward_time import ForwardTime
+from harness.gate.config import Outcome, Step
+from harness.gate.file import GateFile
+from harness.overlap.figures import figures
+from harness.overlap.file import OverlapFile
+from harness.overlap.run import CellRun, OverlapPlan
+from harness.stats.estimates import Estimate
+from harness.verify.file import VerificationFile
 from scenarios.scenario import SteadyDecode
 
 SMALL = SteadyDecode(requests=2, tokens=64)

@@ -1,10 +1,11 @@
 """Figures of ``stepbench overlap`` for its report, of made-up processes."""
 
-from harness.forward_time import ForwardTime
-from harness.overlap_figures import CellFigures, figures
-from harness.overlap_run import OverlapPlan
+from harness.forward.forward_time import ForwardTime
+from harness.overlap.figures import CellFigures, figures
+from harness.overlap.run import OverlapPlan
 from scenarios.scenario import SteadyDecode
-from tests.harness.overlap_runs import CELL, make_run, make_segments
+
+from ..harness.overlap_runs import CELL, make_run, make_segments
 
 ROOFLINE = ForwardTime(model="llama-3.1-8b", gpu="h100")
 

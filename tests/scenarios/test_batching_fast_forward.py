@@ -8,9 +8,9 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from scenarios.batching import ContinuousBatching, fast_forward
-from scenarios.errors import InputError
 from scenarios.scenario import TraceReplay
 from scenarios.traces import TraceRow
+from stepbench_core.errors import InputError
 
 # Two at a time, each for three iterations: one context chunk and two generation steps. They join
 # in iterations 1, 4, 7, 10 and 13; two have left from iteration 4 on: ten steady iterations, 4-13.

@@ -1,8 +1,8 @@
 import pytest
 
 from scenarios.catalogue import CATALOGUE, find_scenarios
-from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode
+from stepbench_core.errors import InputError
 
 
 def test_the_reference_cells_stand_in_the_order_of_the_published_table():

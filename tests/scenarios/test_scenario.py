@@ -6,8 +6,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
+from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import LayerGroup
 
 FULL = LayerGroup()

@@ -6,7 +6,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from scenarios.errors import InputError
 from scenarios.scenario import (
     SteadyDecode,
     TraceReplay,
@@ -14,6 +13,7 @@ from scenarios.scenario import (
     from_dict,
     parse_layer_group,
 )
+from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import LayerGroup
 
 STEADY = SteadyDecode(requests=2, tokens=3).to_dict()

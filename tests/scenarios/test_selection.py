@@ -4,9 +4,9 @@ from typing import Any
 import pytest
 
 from scenarios.catalogue import CATALOGUE
-from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.selection import Source, select, split
+from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import LayerGroup
 
 TWO_GROUPS = (LayerGroup(), LayerGroup(64))

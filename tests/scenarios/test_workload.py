@@ -8,7 +8,6 @@ from typing import Any
 import pytest
 
 from connector.full_copy import KvCacheConnectorSchedulerOutputManager
-from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import (
     SteadyDecodeWorkload,
@@ -18,6 +17,7 @@ from scenarios.workload import (
     create_workload,
     peak_bytes,
 )
+from stepbench_core.errors import InputError
 from stubs.batch import ScheduledRequests
 from stubs.kv_cache_v2 import LayerGroup
 from stubs.request import LlmRequest

@@ -8,10 +8,10 @@ import pytest
 from connector import full_copy, incremental
 from connector.interfaces import LlmRequestState
 from scenarios.batching import ContinuousBatching, fast_forward
-from scenarios.errors import InputError
 from scenarios.scenario import TraceReplay
 from scenarios.traces import TraceRow
 from scenarios.workload import TraceReplayWorkload
+from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import KVCacheManagerV2, LayerGroup
 from stubs.request import LlmRequest
 

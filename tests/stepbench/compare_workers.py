@@ -9,8 +9,8 @@ from typing import Any
 
 import pytest
 
-from harness import duet_processes
-from harness.child import Child
+from harness.compare import processes as duet_processes
+from harness.system.worker_process import Child
 
 SUBJECTS = Path(__file__).parent.parent / "harness/subjects"
 ONE = ("incremental", "incremental", "--cells", "2x64", "-o", "x.json", "-q", "--no-verify")

@@ -11,7 +11,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness import machine
+from harness.system import cores as machine
 from stepbench import cli
 
 from .checkouts import Checkout

@@ -2,7 +2,7 @@
 
 from pathlib import Path
 
-from harness.revision import ROOT
+from harness.arms.revision import ROOT
 
 _IMPORTS = "from dataclasses import "
 _CALL = '"""Return what the connector is told about this iteration. This is the measured call."""\n'

@@ -7,8 +7,9 @@ from typing import Any
 
 import pytest
 
-from harness import overlap_run
-from tests.harness.overlap_runs import make_segments
+from harness.overlap import run as overlap_run
+
+from ..harness.overlap_runs import make_segments
 
 # As little as there is to run for real.
 REAL = ("--cells", "1x8", "--processes", "1", "--iterations", "2", "--provider", "python")

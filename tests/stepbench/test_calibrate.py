@@ -12,13 +12,13 @@ from typing import Any
 import pyperf
 import pytest
 
-from harness.calibration import LENGTHS, Cost
-from harness.child import WorkerError, run_child
-from harness.machine import lock_cpu
-from harness.plan import Protocol
-from scenarios.errors import InputError
+from harness.calibrate.calibration import LENGTHS, Cost
+from harness.speedup.plan import Protocol
+from harness.system.cores import lock_cpu
+from harness.system.worker_process import WorkerError, run_child
 from scenarios.scenario import SteadyDecode
 from stepbench import calibrate
+from stepbench_core.errors import InputError
 from stubs import providers
 
 from .conftest import Run, assert_refused
@@ -37,7 +37,7 @@ class Workers:
         self.answers: dict[str, str | WorkerError] = {}
 
     def __call__(self, what: str, command: list[str], seed: int, text: str, timeout: float) -> str:
-        assert (command[0], command[-1]) == (sys.executable, "harness.calibration_worker")
+        assert (command[0], command[-1]) == (sys.executable, "harness.calibrate.worker")
         assert timeout > 0
         self.what.append(what)
         self.seeds.append(seed)
@@ -290,7 +290,7 @@ def test_a_measuring_worker_that_fails_ends_it(run_here: Run, monkeypatch: pytes
 
 # The real worker with the fewest repetitions.
 WORKER = (
-    "from harness import calibration, calibration_worker;"
+    "from harness.calibrate import calibration, worker as calibration_worker;"
     "calibration._REPETITIONS = calibration._CALLS_PER_REPETITION = 1;"
     "calibration_worker.main()"
 )
@@ -308,7 +308,7 @@ def test_a_real_worker_gives_all_costs(run_here: Run, monkeypatch: pytest.Monkey
     ran = run_here("calibrate", *arguments, "--cpu", "none")
 
     assert (ran.code, ran.err) == (0, "")
-    assert seen == [[sys.executable, "-P", "-m", "harness.calibration_worker"]]
+    assert seen == [[sys.executable, "-P", "-m", "harness.calibrate.worker"]]
     costs = json.loads(ran.out)["costs"]
     # One size of get_tokens, the pages of two backends, pages and hashes of V1, each of 7 lengths.
     assert len(costs) == 7 * (1 + 2 + 2) + 6 + 3 + 4

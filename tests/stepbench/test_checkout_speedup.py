@@ -9,7 +9,7 @@ from typing import Any
 
 import pytest
 
-from harness.plan import Plan
+from harness.speedup.plan import Plan
 
 from .checkouts import (
     AFTER,

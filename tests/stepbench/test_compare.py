@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.child import WorkerError
-from harness.machine import allowed_cpus
+from harness.system.cores import allowed_cpus
+from harness.system.worker_process import WorkerError
 
 from .compare_workers import ONE, TWO, Workers, cells_in, strictly, subject
 from .conftest import Ran, Run, run_script

@@ -7,9 +7,9 @@ from pathlib import Path
 
 import pytest
 
-from harness.duet import CellResult, Duet
-from harness.revision import Revision
-from harness.verification import Contest, Verification
+from harness.arms.revision import Revision
+from harness.compare.duet import CellResult, Duet
+from harness.verify.runs import Contest, Verification
 from stepbench import compare as compare_module
 from stepbench import metadata, options
 from stubs.providers import absent

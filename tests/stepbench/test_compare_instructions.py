@@ -4,11 +4,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.instructions import CellCount
+from harness.compare.instructions import CellCount
 from scenarios.scenario import SteadyDecode
 from stepbench import compare as module
-from tests.harness.fake_valgrind import FakeValgrind
 
+from ..harness.fake_valgrind import FakeValgrind
 from .compare_workers import strictly, subject
 from .conftest import Run, assert_refused
 

@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from harness import duet_processes
-from harness.machine import choose_cpus, lock_cpu
+from harness.compare import processes as duet_processes
+from harness.system.cores import choose_cpus, lock_cpu
 
 from .compare_workers import strictly, subject
 from .conftest import Run, assert_refused
@@ -97,8 +97,8 @@ def test_an_arm_that_a_revision_did_not_have_is_nothing_to_compare_with(
     run_here: Run, monkeypatch: pytest.MonkeyPatch
 ):
     # A revision without our files, whatever this checkout has.
-    monkeypatch.setattr("harness.git.find_commit", lambda *_: "0123" * 10)
-    monkeypatch.setattr("harness.git.read_at", lambda *_: None)
+    monkeypatch.setattr("harness.system.git.find_commit", lambda *_: "0123" * 10)
+    monkeypatch.setattr("harness.system.git.read_at", lambda *_: None)
 
     ran = run_here("compare", "git:v0:batched", "batched", "--cells", "2x64")
 

@@ -9,9 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from harness import passes
-from harness.budget import PYTHON
-from harness.counting import FIGURES
+from harness.count import passes
+from harness.count.budget import PYTHON
+from harness.count.work import FIGURES
 from stepbench import count as command
 
 from .conftest import Ran, Run, assert_refused, run_script

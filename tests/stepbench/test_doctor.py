@@ -9,14 +9,15 @@ from types import SimpleNamespace
 
 import pytest
 
-from harness import noise_floor
-from harness.child import WorkerError
-from harness.duet import CellResult, Duet, compare_cell
-from harness.gate import load_config
-from harness.machine import allowed_cpus, choose_cpus, lock_cpu
-from harness.verdict import Process
-from scenarios.errors import LostWorkerError, NotRunnableError
+from harness.compare import noise_floor
+from harness.compare.duet import CellResult, Duet
+from harness.compare.run import compare_cell
+from harness.compare.verdict import Process
+from harness.gate.config import load_config
+from harness.system.cores import allowed_cpus, choose_cpus, lock_cpu
+from harness.system.worker_process import WorkerError
 from scenarios.scenario import SteadyDecode
+from stepbench_core.errors import LostWorkerError, NotRunnableError
 
 from .conftest import Run, assert_refused, run_script
 

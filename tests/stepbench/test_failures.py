@@ -10,8 +10,8 @@ from pathlib import Path
 
 import pytest
 
-from harness.linking import OWN
-from harness.revision import ROOT
+from harness.arms.linking import OWN
+from harness.arms.revision import ROOT
 from stepbench import list_
 from stepbench.failures import DEBUG, explain
 from stepbench.module_path import OURS
@@ -113,7 +113,9 @@ def test_what_the_machine_lacks_is_no_bug(
 
 
 def test_a_module_of_this_project_is_its_own_fault():
-    assert explain(ImportError("no such name", name="harness.arms")).startswith("internal error: ")
+    assert explain(ImportError("no such name", name="harness.arms.registry")).startswith(
+        "internal error: "
+    )
     assert OURS == OWN
 
 

@@ -9,17 +9,20 @@ from typing import Any
 
 import pytest
 
-from harness import duet_processes, gate_steps, git, sources
-from harness.budget import load_budget, update, write_budget
-from harness.counting import Work, count_work
-from harness.duet import CellResult, Duet
-from harness.figure import Kind
-from harness.gate import GateConfig, Outcome, Step
-from harness.machine import lock_cpu
-from harness.verdict import Verdict
-from scenarios.errors import InputError
+from harness.arms import sources
+from harness.compare import processes as duet_processes
+from harness.compare.duet import CellResult, Duet
+from harness.compare.figure import Kind
+from harness.compare.verdict import Verdict
+from harness.count.budget import load_budget, update, write_budget
+from harness.count.work import Work, count_work
+from harness.gate import steps as gate_steps
+from harness.gate.config import GateConfig, Outcome, Step
+from harness.system import git
+from harness.system.cores import lock_cpu
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench import gate, messages
+from stepbench_core.errors import InputError
 
 from .conftest import Run, assert_refused
 

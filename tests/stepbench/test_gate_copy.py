@@ -200,7 +200,7 @@ def test_a_budget_that_was_lowered_by_hand_is_exceeded(copy: Copy):
 def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Copy):
     copy.write("connector/newer.py", (copy.root / ARM).read_text())
     line = '    "incremental": "connector.incremental",\n'
-    copy.edit("harness/arms.py", line, f'{line}    "newer": "connector.newer",\n')
+    copy.edit("harness/arms/registry.py", line, f'{line}    "newer": "connector.newer",\n')
     copy.write("stepbench.toml", CONFIG.replace('"batched"]', '"batched", "newer"]'))
     copy.update("newer")
     ran = copy.gate()

@@ -157,7 +157,7 @@ def test_a_git_that_never_answers(
     slow.write_text("#!/bin/sh\nexec sleep 60\n")
     slow.chmod(0o755)
     monkeypatch.setenv("PATH", f"{slow.parent}{os.pathsep}{os.environ['PATH']}")
-    monkeypatch.setattr("harness.git._SECONDS", 0.2)
+    monkeypatch.setattr("harness.system.git._SECONDS", 0.2)
 
     ran = run_here("list", "--arm", f"{WORK}@base")
     assert_refused(ran, "git: no answer in 0.2 s from `git rev-parse` in engine")

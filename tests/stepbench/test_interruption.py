@@ -169,7 +169,7 @@ def importing(folder: Path, module: str, does: str) -> subprocess.CompletedProce
     )
 
 
-@pytest.mark.parametrize("module", ["click", "scenarios.errors", "stepbench.cli"])
+@pytest.mark.parametrize("module", ["click", "stepbench_core.errors", "stepbench.cli"])
 def test_an_interruption_of_the_first_imports_ends_without_a_traceback(tmp_path: Path, module: str):
     done = importing(tmp_path, module, "os.kill(os.getpid(), signal.SIGINT)")
     assert (done.returncode, done.stdout, done.stderr) == (-signal.SIGINT, "", "")

@@ -1,6 +1,6 @@
 import json
 
-from harness.arms import ARMS
+from harness.arms.registry import ARMS
 from scenarios.catalogue import CATALOGUE
 
 from .conftest import Run, run_script

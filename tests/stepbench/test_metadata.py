@@ -1,6 +1,6 @@
 import json
 
-from harness.fingerprint import fingerprint
+from harness.system.fingerprint import fingerprint
 from stepbench import __version__
 from stepbench.metadata import run_metadata
 

@@ -10,7 +10,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.revision import ROOT
+from harness.arms.revision import ROOT
 
 from .conftest import Run, assert_refused
 
@@ -81,7 +81,7 @@ def test_an_endless_loop_and_a_source_that_cannot_be_imported_are_told_as_such(
         "            del self.requests[request_id]\n"
         "        self.external_loads.pop(request_id, None)\n"
     )
-    monkeypatch.setattr("harness.mutants.play.__defaults__", (1.0,))
+    monkeypatch.setattr("harness.verify.mutants.play.__defaults__", (1.0,))
 
     ran = run_here("verify", "--mutants", f"file:{path}", "--runs", "1", "--jobs", "2", "--json")
 

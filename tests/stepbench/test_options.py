@@ -8,8 +8,8 @@ from pathlib import Path
 import click
 import pytest
 
-from scenarios.errors import InputError
 from stepbench import options
+from stepbench_core.errors import InputError
 
 from .conftest import SCRIPT, Run, assert_refused
 

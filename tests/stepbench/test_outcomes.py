@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.connectors import AFTER, changed
-
+from ..harness.connectors import AFTER, changed
 from .conftest import Run, assert_refused
 
 BODY = "        length = req.get_num_tokens(0)\n"

@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.connectors import AFTER, changed
-
+from ..harness.connectors import AFTER, changed
 from .conftest import Run
 
 _DATA = AFTER[AFTER.index("@dataclass\nclass RequestData") : AFTER.index("class Worker(ABC)")]

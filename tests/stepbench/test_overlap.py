@@ -7,11 +7,11 @@ from pathlib import Path
 
 import pytest
 
-from harness.child import WorkerError
-from harness.executor import sweep_size
-from harness.overlap_file import read_overlap
-from tests.harness.fake_torch import FakeHostClock, FakeTorch
+from harness.overlap.file import read_overlap
+from harness.overlap.loop import sweep_size
+from harness.system.worker_process import WorkerError
 
+from ..harness.fake_torch import FakeHostClock, FakeTorch
 from .compare_workers import strictly, subject
 from .conftest import Ran, Run, run_script
 from .overlap_workers import REAL, Workers

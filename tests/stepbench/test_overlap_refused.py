@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from harness import overlap_run
-from harness.machine import choose_cpu, lock_cpu
-from tests.harness.fake_torch import FakeHostClock, FakeTorch
+from harness.overlap import run as overlap_run
+from harness.system.cores import choose_cpu, lock_cpu
 
+from ..harness.fake_torch import FakeHostClock, FakeTorch
 from .conftest import Run, assert_refused
 
 

@@ -6,13 +6,13 @@ from types import SimpleNamespace
 import pyperf
 import pytest
 
-from harness.isolated import Event
-from harness.plan import Job, Plan, Protocol
-from harness.schedule import Schedule
-from scenarios.errors import WorkerError
+from harness.speedup.isolated import Event
+from harness.speedup.plan import Job, Plan, Protocol
+from harness.speedup.schedule import Schedule
 from scenarios.scenario import SteadyDecode
 from stepbench import progress
 from stepbench.progress import MeasuringProgress
+from stepbench_core.errors import WorkerError
 
 A = SteadyDecode(requests=1, tokens=10)
 B = SteadyDecode(requests=2, tokens=20)

@@ -7,12 +7,12 @@ from pathlib import Path
 
 import pytest
 
-from harness.duet import Duet
-from harness.plan import Plan
-from harness.results import load
-from harness.verification import Contest, Verification
-from scenarios.errors import InputError
+from harness.compare.duet import Duet
+from harness.speedup.file import load
+from harness.speedup.plan import Plan
+from harness.verify.runs import Contest, Verification
 from stepbench import compare, speedup, verify
+from stepbench_core.errors import InputError
 from stubs import providers
 
 from .conftest import Ran, Run, assert_refused

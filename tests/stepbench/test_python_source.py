@@ -5,8 +5,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.harness.connectors import AFTER
-
+from ..harness.connectors import AFTER
 from .checkouts import Checkout, git
 from .conftest import Run, assert_refused
 

@@ -8,7 +8,7 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness.revision import Revision
+from harness.arms.revision import Revision
 from stepbench import __version__, metadata
 
 from .conftest import ONE, TINY, Run, run_script, stored_runs

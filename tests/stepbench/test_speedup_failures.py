@@ -11,9 +11,9 @@ from typing import Any
 import psutil
 import pytest
 
-from harness import isolated
-from harness.child import Child
-from scenarios.errors import WorkerError
+from harness.speedup import isolated
+from harness.system.worker_process import Child
+from stepbench_core.errors import WorkerError
 
 from .conftest import Run, stored_runs
 

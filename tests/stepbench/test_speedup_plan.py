@@ -5,7 +5,7 @@ from collections.abc import Callable
 
 import pytest
 
-from harness.plan import Plan
+from harness.speedup.plan import Plan
 from stepbench import speedup
 
 from .conftest import Run

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness import machine
+from harness.system import cores as machine
 from stepbench import speedup
 
 from .conftest import TINY, Run, assert_refused, run_script

@@ -14,7 +14,7 @@ from pathlib import Path
 import psutil
 import pytest
 
-from harness.machine import lock_file
+from harness.system.cores import lock_file
 
 from .conftest import ONE, SCRIPT, Run, assert_refused, run_script, stored_runs
 
@@ -54,7 +54,7 @@ def _workers(process: subprocess.Popen[str]) -> list[psutil.Process]:
     """The worker processes that have begun to run our code."""
     children = psutil.Process(process.pid).children(recursive=True)
     with contextlib.suppress(psutil.NoSuchProcess):
-        return [child for child in children if "harness.worker" in child.cmdline()]
+        return [child for child in children if "harness.speedup.worker" in child.cmdline()]
     return []
 
 

@@ -6,8 +6,8 @@ from pathlib import Path
 import pyperf
 import pytest
 
-from harness import verification
-from harness.isolated import measure
+from harness.speedup.isolated import measure
+from harness.verify import runs as verification
 from stepbench import speedup, verify
 
 from .conftest import ONE, TINY, Run, stored_runs

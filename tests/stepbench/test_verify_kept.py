@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.revision import ROOT
+from harness.arms.revision import ROOT
 
 from .conftest import Run
 

@@ -4,7 +4,7 @@ import time
 
 from connector import incremental
 from connector.interfaces import AsyncRequests, KVCacheManager, ScheduledRequests
-from harness.background import CoreShare
+from harness.system.background import CoreShare
 
 # Seconds that a call takes, and how many more every so-manieth one.
 STEP = 1

@@ -1,4 +1,5 @@
-"""``harness.worker`` with known subjects among its arms: ones that fail, and ones that look around.
+"""``harness.speedup.worker`` with known subjects among its arms: ones that fail, and ones that look
+around.
 
 Run as a script with a worker's arguments. ``STEPBENCH_SUBJECTS`` names a folder for their notes.
 """
@@ -17,7 +18,8 @@ from typing import Any
 
 from connector.full_copy import KvCacheConnectorSchedulerOutputManager as FullCopy
 from connector.interfaces import AsyncRequests, KVCacheManager, ScheduledRequests
-from harness import arms, worker
+from harness.arms import registry as arms
+from harness.speedup import worker
 
 NOTES = Path(os.environ["STEPBENCH_SUBJECTS"])
 

@@ -6,12 +6,12 @@ from pathlib import Path
 import pytest
 from matplotlib.figure import Figure
 
-from harness.figure import Kind
+from harness.compare.figure import Kind
 from reports.evidence import Evidence
 from reports.plots.draw import plots, write_plots
 from reports.plots.style import DARK, LIGHT, THEMES, WIDTH, Theme, look, render
-from scenarios.errors import InputError
 from scenarios.scenario import SteadyDecode
+from stepbench_core.errors import InputError
 
 from ..conftest import WriteResults, make_plan
 from ..evidence import HOSTILE_LINE, LARGE, SMALL, duet_file, overlap_file, work_file

@@ -1,0 +1,1 @@
+"""``stepbench calibrate``: what single calls of the native side cost."""

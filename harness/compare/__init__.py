@@ -1,0 +1,1 @@
+"""``stepbench compare``: the duet, its verdict, and instructions instead of time."""

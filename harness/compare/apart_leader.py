@@ -1,0 +1,93 @@
+"""A group of a duet whose copies have processes of their own, which take turns at single steps.
+
+``harness.compare.duet`` starts it as ``python -m harness.compare.apart_leader`` in place of a
+duet's worker, with the same job on standard input, and gets the same on standard output. It starts
+a worker for each copy (``harness.compare.apart_worker``), on its own core, and gives the turns.
+"""
+
+from __future__ import annotations
+
+import json
+import random
+import sys
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from harness.system.affinity import pin
+from harness.system.turns import run_in_turns
+from harness.system.worker_process import Child, take_over_stdout
+from stepbench_core.errors import LostWorkerError, NotRunnableError, WorkerError
+
+from .calls import iterations, mirrored_order
+
+
+def main() -> None:
+    """Have the job measured that standard input describes."""
+    result = take_over_stdout()
+    job = json.load(sys.stdin)
+    if job["cpu"] is not None:
+        # The workers inherit it.
+        pin(job["cpu"])
+    rng = random.Random(f"order {job['seed']}")
+    # One worker is set up after the other.
+    imports = mirrored_order(len(job["sources"]) // 2, rng)
+    place = {copy: index for index, copy in enumerate(imports)}
+    orders: list[list[int]] = []
+
+    def turns() -> Iterator[Sequence[int]]:
+        for counts, order in iterations(job, rng):
+            if counts:
+                orders.append(order)
+            yield [place[copy] for copy in order]
+
+    children = [_child(job, copy) for copy in imports]
+    try:
+        texts = run_in_turns(children, turns(), job["limit"])
+        read = list(map(_read, children, texts))
+        merged = _merged([read[place[copy]] for copy in range(len(imports))])
+        document = {**merged, "imports": imports, "orders": orders}
+    except NotRunnableError as error:
+        document = {"refused": str(error)}
+    except LostWorkerError as error:
+        document = {"lost": str(error)}
+    except WorkerError as error:
+        document = {"failed": str(error)}
+    json.dump(document, result)
+    result.flush()
+
+
+def _child(job: dict[str, Any], copy: int) -> Child:
+    """Return the worker of a copy."""
+    again, arm = divmod(copy, len(job["sources"]) // 2)
+    what = f"{job['what']}, copy {again + 1} of {job['sources'][arm]['spec']}"
+    text = json.dumps({**job, "copy": copy})
+    command = [sys.executable, "-P", "-m", "harness.compare.apart_worker"]
+    return Child(what, command, job["hash_seed"], text)
+
+
+def _read(child: Child, text: str | WorkerError) -> dict[str, Any]:
+    """Return what a worker told. Raises WorkerError if that is nothing."""
+    if isinstance(text, WorkerError):
+        raise text
+    try:
+        told: dict[str, Any] = json.loads(text)
+    except ValueError:
+        raise WorkerError(f"{child.what}: the worker returned no result") from None
+    return told
+
+
+def _merged(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
+    """Return what is told of the group, of what is told of each copy."""
+    idle = [0.0] * len(each[0]["seconds"][0])
+    beside = [one["background"] for one in each]
+    return {
+        "seconds": [one["seconds"][0] for one in each],
+        "background": [idle if own is None else own[0] for own in beside] if any(beside) else None,
+        "alive": [one["alive"][0] for one in each],
+        "is_restless": any(one["is_restless"] for one in each),
+        "cpu_share": min(one["cpu_share"] for one in each),
+    }
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""``stepbench count``: exact work, and the budgets that it is held to."""

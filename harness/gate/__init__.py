@@ -1,0 +1,1 @@
+"""``stepbench gate``: what a change has to pass."""

@@ -1,0 +1,1 @@
+"""``stepbench history``: results over time, and where they changed."""

@@ -1,0 +1,1 @@
+"""``stepbench overlap``: host time beside the forward, hidden or exposed."""

@@ -1,0 +1,1 @@
+"""``stepbench speedup``: arms in processes of their own that take turns at rounds."""

@@ -1,0 +1,1 @@
+"""The machine and its processes: cores, workers, files, git."""

@@ -1,0 +1,1 @@
+"""``stepbench verify``: whether arms give the same outputs."""

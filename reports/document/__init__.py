@@ -1,0 +1,1 @@
+"""The report on several files: its sections, as text, page and comment."""

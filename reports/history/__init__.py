@@ -1,0 +1,1 @@
+"""What ``stepbench history`` prints, exports and draws."""

@@ -1,0 +1,1 @@
+"""What each command but ``speedup`` prints of its results."""

@@ -1,0 +1,1 @@
+"""Tables and paragraphs, and the formats that they are written in."""

@@ -1,0 +1,57 @@
+"""How a cell is called in a table: the columns that tell it, and their texts."""
+
+import math
+from collections.abc import Sequence
+
+from scenarios.scenario import SteadyDecode, TraceReplay
+
+
+def cell_columns(
+    cells: Sequence[tuple[SteadyDecode | TraceReplay, float, float]],
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings of the columns that tell the cell, and their texts for each cell.
+
+    Args:
+        cells: for each the scenario, the mean number of requests and of tokens per request, which
+            may be unknown (not a number) for a trace.
+    """
+    settings = [" ".join(scenario.settings()) for scenario, _, _ in cells]
+    with_manager = {scenario.manager for scenario, _, _ in cells} != {"v2"}
+    with_settings = any(settings)
+    columns = ["Requests", "Tokens per request"]
+    columns += ["Manager"] if with_manager else []
+    columns += ["Settings"] if with_settings else []
+    rows = []
+    for (scenario, requests, tokens), words in zip(cells, settings, strict=True):
+        row = [f"{requests:,.0f}", _tokens(scenario, tokens)]
+        row += [scenario.manager.upper()] if with_manager else []
+        row += [words] if with_settings else []
+        rows.append(row)
+    return columns, rows
+
+
+def pair_columns(
+    a: str, b: str, scenarios: Sequence[SteadyDecode | TraceReplay]
+) -> tuple[list[str], list[list[str]]]:
+    """Return the headings for cells and the two arms measured in them, and the cells' texts.
+
+    Args:
+        a: the first arm.
+        b: the second; the same arm again is named so.
+        scenarios: the cells. A trace shows its largest batch, and no tokens.
+    """
+    columns, rows = cell_columns([(scenario, *nominal_size(scenario)) for scenario in scenarios])
+    return [*columns, a, b if b != a else f"{b} again"], rows
+
+
+def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
+    """Return requests and tokens of a cell, for ``cell_columns``: of a trace its largest batch."""
+    if isinstance(scenario, SteadyDecode):
+        return float(scenario.requests), float(scenario.tokens)
+    return float(scenario.max_batch), math.nan
+
+
+def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> str:
+    if isinstance(scenario, SteadyDecode):
+        return f"{scenario.tokens:,}"
+    return "-" if math.isnan(mean) else f"{mean:,.0f} (mean)"

@@ -1,0 +1,1 @@
+"""What everything may import: the errors that end a command, and the one reader for inputs."""
