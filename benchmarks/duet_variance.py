@@ -36,7 +36,7 @@ from harness.system.fingerprint import identity
 from harness.system.turns import balanced_orders
 from harness.system.worker_process import Child, hash_seed, run_children, take_over_stdout
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Table, figures, names
 from scenarios.catalogue import find_scenarios
 from scenarios.scenario import from_dict
 from scenarios.workload import Workload, create_workload
@@ -187,8 +187,11 @@ def main(cells: str, processes: int, segments: int, *, worker: bool) -> None:
                 shares = (parts.chance, parts.segments, parts.processes, parts.process)
                 rows.append((name, kind, *(f"{share:.2%}" for share in shares)))
             click.echo(f"{name}: {processes} processes of each kind", err=True)
-    head = ("Cell", "Made anew", "Chance", "Segments", "Processes", "What a process says")
-    click.echo(render_table(Table(head, tuple(rows))))
+    head = (
+        *names("Cell"),
+        *figures("Made anew", "Chance", "Segments", "Processes", "What a process says"),
+    )
+    click.echo(render_table(Table.of(head, rows)))
     click.echo(
         f"\nStandard deviations of the ratio of `{ARM}` to itself: of what a segment of "
         f"{ITERATIONS} iterations says by chance, of what segments differ by beyond that, of what "

@@ -28,7 +28,7 @@ from harness.overlap.file import OverlapFile, read_overlap
 from harness.system.worker_process import run
 from reports.kinds.overlap import format_interval, format_part
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Column, ColumnKind, Table, figures, names
 
 mpl.use("Agg")  # Before pyplot, which would look for a screen.
 
@@ -74,9 +74,11 @@ def orders(files: Sequence[tuple[str, OverlapFile]]) -> Iterator[tuple[Any, ...]
 def table(files: Sequence[tuple[str, OverlapFile]]) -> Table:
     """Return what was measured apart, and what the model makes of it."""
     columns = (
-        *("Cell", "Arm", "Overlap", "Caches", "Path", "Launch", "Between", "Forward", "Exposed"),
-        *("Step", "Step of the model", "Departure"),
-        *("Saved", "Saved in the model", "More than in the model", "Verdict"),
+        *names("Cell", "Arm"),
+        *figures("Overlap", "Caches", "Path", "Launch", "Between", "Forward", "Exposed"),
+        *figures("Step", "Step of the model", "Departure"),
+        *figures("Saved", "Saved in the model", "More than in the model"),
+        Column("Verdict", ColumnKind.WORDS),
     )
     rows = []
     for caches, cell, arm, _, overlap, order in orders(files):
@@ -88,7 +90,7 @@ def table(files: Sequence[tuple[str, OverlapFile]]) -> Table:
             for time in (order.saved, order.predicted_saved, order.unpredicted)
         ]
         rows.append((*words, *shown, f"{order.departure:.1%}", *saved, order.verdict or ""))
-    return Table(columns, tuple(rows))
+    return Table.of(columns, rows)
 
 
 def draw(files: Sequence[tuple[str, OverlapFile]], path: Path) -> None:

@@ -16,7 +16,7 @@ from harness.compare.run import looks
 from harness.compare.verdict import Rule
 from harness.stats.estimates import degrees_of, student_t, trimmed_mean
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Table, figures
 
 # Up to how many processes a run may have.
 _UP_TO = (6, 12, 28, 60, 240)
@@ -67,7 +67,7 @@ def main(runs: int, comparisons: tuple[int, ...], at_once: int, seed: int) -> No
                     cells.append(f"{times:.1f} x; {count * share**2:.2%}")
             rows.append((name, f"{count}", f"{confidence:.2%}", *cells))
     head = ("Noise", "Comparisons", "Confidence", *(f"up to {length}" for length in lengths))
-    click.echo(render_table(Table(head, tuple(rows))))
+    click.echo(render_table(Table.of(figures(*head), rows)))
     click.echo(
         f"\n{runs:,} runs, {at_once} at once: how much more often a run of up to so many "
         "processes errs to one side than its interval would at a single look, and how likely it "

@@ -12,7 +12,10 @@ from power_file import Record, cells_of
 from harness.compare.figure import Kind
 from harness.stats.estimates import Estimate, proportion, student_t
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Column, ColumnKind, Table
+
+# What a row of the report is called.
+_NAMES = ("Cell", "Tool", "Slowdown", "A/A", "Position")
 
 
 def count(found: int, trials: int) -> str:
@@ -68,4 +71,7 @@ def ratio(found: Estimate) -> str:
 
 def table(head: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
     """Return a table in Markdown."""
-    return render_table(Table(tuple(head), tuple(map(tuple, rows))))
+    columns = [
+        Column(each, ColumnKind.NAME if each in _NAMES else ColumnKind.FIGURE) for each in head
+    ]
+    return render_table(Table.of(columns, rows))

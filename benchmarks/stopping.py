@@ -17,7 +17,7 @@ from harness.speedup.plan import DEFAULT, PRECISION
 from harness.speedup.precision import CONFIDENCE, CONFIDENCE_OF_LOOKS
 from harness.stats.estimates import student_t
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Table, figures
 from stepbench.options import share
 
 # Standard deviation of what a process says, as a share.
@@ -65,7 +65,7 @@ def main(runs: int, precision: str, least: int, most: int, seed: int) -> None:
             rows.append((kind, f"{noise:.1%}", *cells))
     used, plain = f"{CONFIDENCE_OF_LOOKS:.0%}", f"{CONFIDENCE:.0%}"
     head = ("Noise", "Of a process", f"At {used}", "Processes", f"At {plain}", "Processes")
-    click.echo(render_table(Table(head, tuple(rows))))
+    click.echo(render_table(Table.of(figures(*head), rows)))
     click.echo(
         f"\n{runs:,} runs of {least} to {most} processes, which end when the interval reaches at "
         f"most {precision} from the ratio: in how many of them it holds the truth, and how many "

@@ -34,7 +34,7 @@ from harness.system.fingerprint import identity
 from harness.system.worker_process import started
 from reports.render.markdown import render_table
 from reports.render.numbers import format_ratio, format_share
-from reports.render.table import Table
+from reports.render.table import Table, figures, names
 from scenarios.selection import Source, select
 
 Ratios = dict[str, Estimate]
@@ -149,7 +149,8 @@ def _report(way: str, plan: Plan, runs: Sequence[Ratios], took: Sequence[float])
         )
         for name in runs[0]
     ]
-    head = ("Cell", *(f"Run {number + 1}" for number in range(len(runs))), "Widest")
+    titles = (*(f"Run {number + 1}" for number in range(len(runs))), "Widest")
+    head = (*names("Cell"), *figures(*titles))
     ratios = [ratio for run in runs for ratio in run.values()]
     narrow = sum(reach(ratio) <= PRECISION for ratio in ratios)
     pairs = [
@@ -160,7 +161,7 @@ def _report(way: str, plan: Plan, runs: Sequence[Ratios], took: Sequence[float])
     times = f"{min(took):.0f} to {max(took):.0f} s"
     return (
         f"{way.capitalize()}, {times} a run of {plan.seconds:.0f} s:\n\n"
-        f"{render_table(Table(head, tuple(rows)))}\n\n"
+        f"{render_table(Table.of(head, rows))}\n\n"
         f"{narrow} of {len(ratios)} intervals are within ±{format_share(PRECISION)}. Of the values "
         f"of one run, {statistics.fmean(pairs):.0%} lie in the interval of another one. Both err: "
         "an interval that holds the truth in 95 % holds the value of another run in 83 %.\n"

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Sequence
+from dataclasses import replace
 
 from reports.evidence import Evidence
 from reports.render.markdown import fenced, render_table
-from reports.render.parts import Part, Section, State, Verbatim
-from reports.render.table import Table
+from reports.render.parts import Part, Section, Verbatim
+from reports.render.table import State
 from reports.render.words import plain
 from reports.speedup.summary import Cell, proper_arms
 from scenarios.scenario import SteadyDecode
@@ -95,7 +96,7 @@ def _part(part: Part, *, cut: bool) -> str:
         return fenced(part.text[:_FEW_CHARACTERS] if cut else part.text)
     if not cut or len(part.rows) <= _FEW_ROWS:
         return render_table(part)
-    shown = Table(part.columns, part.rows[:_FEW_ROWS], part.rows_per_cell)
+    shown = replace(part, rows=part.rows[:_FEW_ROWS])
     return f"{render_table(shown)}\n\n{len(part.rows) - _FEW_ROWS:,} more rows."
 
 

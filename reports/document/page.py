@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import math
-import re
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
@@ -20,8 +19,8 @@ from reports.evidence import Evidence
 from reports.plots.draw import plots
 from reports.plots.style import DARK, LIGHT, Plot, Theme, render
 from reports.render.numbers import format_ratio, format_time, is_open
-from reports.render.parts import Part, Section, State, Verbatim
-from reports.render.table import Table, is_words
+from reports.render.parts import Part, Section, Verbatim
+from reports.render.table import State, Table, Value
 from reports.render.words import spans
 from reports.speedup.summary import Summary
 
@@ -33,8 +32,6 @@ _STATES = {
     State.OPEN: "open",
     State.BAD: "bad",
 }
-_UNITS = {"us": 1e-6, "ms": 1e-3, "s": 1.0, "%": 0.01}
-_NUMBER = re.compile(r"^[+-]?\d[\d,]*(?:\.\d+)?")
 
 
 @dataclass(frozen=True)
@@ -105,14 +102,9 @@ def prose(text: str) -> Markup:
     )
 
 
-def sort_key(text: str) -> str:
-    """Return what a column is sorted by: the number that a text begins with, else the text."""
-    found = _NUMBER.match(text)
-    if found is None:
-        return text
-    value = float(found.group().replace(",", ""))
-    unit = text[found.end() :].strip().split(" ")[0].rstrip(",")
-    return f"{value * _UNITS.get(unit, 1.0):.9g}"
+def sort_key(value: Value) -> str:
+    """Return what a column is sorted by: the number of a value, else its text."""
+    return value.text if value.number is None else f"{value.number:.9g}"
 
 
 def _blocks(section: Section) -> list[tuple[str, Any]]:
@@ -122,8 +114,8 @@ def _blocks(section: Section) -> list[tuple[str, Any]]:
 def _block(part: Part) -> tuple[str, Any]:
     """Return the kind of a part, and what the template shows of it."""
     if isinstance(part, Table):
-        columns = [(column, is_words(column)) for column in part.columns]
-        rows = [[(text, sort_key(text)) for text in row] for row in _filled(part).rows]
+        columns = [(column.title, column.is_words) for column in part.columns]
+        rows = [[(value.text, sort_key(value)) for value in row] for row in _filled(part).rows]
         return "table", (columns, rows)
     if isinstance(part, Verbatim):
         return "verbatim", part.text
@@ -132,10 +124,10 @@ def _block(part: Part) -> tuple[str, Any]:
 
 def _filled(table: Table) -> Table:
     """Return the table with what tells a cell in each of its rows, so that rows can be sorted."""
-    head = table.columns.index("Arm") if "Arm" in table.columns else 0
-    rows: list[tuple[str, ...]] = []
+    head = table.titles.index("Arm") if "Arm" in table.titles else 0
+    rows: list[tuple[Value, ...]] = []
     for row in table.rows:
-        is_blank = rows and head and not any(row[:head])
+        is_blank = rows and head and not any(value.text for value in row[:head])
         rows.append((*rows[-1][:head], *row[head:]) if is_blank else row)
     return replace(table, rows=tuple(rows))
 

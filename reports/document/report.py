@@ -88,4 +88,4 @@ def _part(part: Part) -> Any:  # noqa: ANN401
         return part
     if isinstance(part, Verbatim):
         return part.text
-    return {"columns": part.columns, "rows": part.rows}
+    return {"columns": part.titles, "rows": part.texts}

@@ -22,8 +22,8 @@ from reports.kinds.duet_words import how
 from reports.kinds.gate import steps_table
 from reports.kinds.overlap import overlap_parts
 from reports.render.numbers import is_open, short_ratio
-from reports.render.parts import Part, Section, State, Verbatim
-from reports.render.table import Table
+from reports.render.parts import Part, Section, Verbatim
+from reports.render.table import State, Table, words
 from reports.render.words import code, counted, sentences
 from reports.speedup.summary import Summary, machines_note, proper_arms
 from reports.speedup.table import speedup_table
@@ -174,7 +174,7 @@ def _verification(file: VerificationFile) -> Section:
             (
                 f"After report {found['step']}, field {found['field']}{of_output}: expected "
                 f"{code(found['expected'])}, found {code(found['actual'])}.",
-                Table(("Shortest operation list",), tuple((line,) for line in operations)),
+                Table.of(words("Shortest operation list"), ((line,) for line in operations)),
             ),
             (),
             " ".join(_where(file, found["repeat"])),

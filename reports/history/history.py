@@ -14,7 +14,7 @@ from harness.speedup.file import Results
 from harness.speedup.pytest_results import TOOL
 from harness.system.fingerprint import DIGEST
 from reports.render.formats import write_parts
-from reports.render.table import Table
+from reports.render.table import Table, words
 from reports.speedup.summary import summarise
 from stepbench_core.errors import InputError
 
@@ -90,8 +90,8 @@ def write_runs(table: pa.Table, skipped: Sequence[str], style: str, file: TextIO
     elif style == "csv":
         file.write(_csv(runs))
     else:
-        columns = ("Date", "Machine", "Revision", "Cells", "Arms", "File")
-        write_parts([Table(columns, tuple(map(_row, runs)))], style, file)
+        columns = words("Date", "Machine", "Revision", "Cells", "Arms", "File")
+        write_parts([Table.of(columns, map(_row, runs))], style, file)
 
 
 def _runs(table: pa.Table) -> list[dict[str, Any]]:

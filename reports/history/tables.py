@@ -12,8 +12,8 @@ from typing import Any, TextIO
 from harness.history.change_points import LEAST_RUNS, LEVEL, PERMUTATIONS
 from harness.stats.estimates import Estimate
 from reports.render.formats import write_parts
-from reports.render.numbers import format_time, is_open
-from reports.render.table import Table
+from reports.render.numbers import is_open, time_value
+from reports.render.table import Table, Value, figure, figures, names, words
 from reports.render.words import code, counted
 
 from .trends import ChangePoint, Line, Trend, differing
@@ -94,41 +94,47 @@ def _fields(line: Line, names: Sequence[str]) -> list[str]:
     return [("on" if values[name] else "off") if name == "gc" else values[name] for name in names]
 
 
-def _lines(trends: Sequence[Trend], names: Sequence[str]) -> Table:
-    columns = ("Cell", "Arm", *(_HEADINGS[name] for name in names))
-    rows = [
+def _lines(trends: Sequence[Trend], fields: Sequence[str]) -> Table:
+    columns = [*names("Cell", "Arm"), *words(*(_HEADINGS[name] for name in fields))]
+    rows: list[tuple[Value | str, ...]] = [
         (
-            *line_words(trend.line, names),
-            f"{len(trend.points):,}",
+            *line_words(trend.line, fields),
+            figure(f"{len(trend.points):,}", len(trend.points)),
             f"{trend.points[0].date:%Y-%m-%d}",
             f"{trend.points[-1].date:%Y-%m-%d}",
-            format_time(trend.points[0].seconds.value),
-            format_time(trend.points[-1].seconds.value),
-            str(len(trend.changes)),
+            time_value(trend.points[0].seconds.value),
+            time_value(trend.points[-1].seconds.value),
+            figure(str(len(trend.changes)), len(trend.changes)),
         )
         for trend in trends
     ]
-    return Table((*columns, "Runs", "From", "To", "First", "Last", "Changes"), tuple(rows))
+    columns = [
+        *columns,
+        *figures("Runs"),
+        *words("From", "To"),
+        *figures("First", "Last", "Changes"),
+    ]
+    return Table.of(columns, rows)
 
 
-def _changes(trends: Sequence[Trend], names: Sequence[str]) -> Table:
-    columns = ("Cell", "Arm", *(_HEADINGS[name] for name in names))
-    rows = [
+def _changes(trends: Sequence[Trend], fields: Sequence[str]) -> Table:
+    columns = [*names("Cell", "Arm"), *words(*(_HEADINGS[name] for name in fields))]
+    rows: list[tuple[Value | str, ...]] = [
         (
-            *line_words(trend.line, names),
+            *line_words(trend.line, fields),
             f"{trend.points[change.run].date:%Y-%m-%d}",
             trend.points[change.run].revision,
             trend.points[change.run - 1].revision,
-            format_time(change.before),
-            format_time(change.after),
-            _ratio(change.ratio),
-            f"{change.p:.4f}",
+            time_value(change.before),
+            time_value(change.after),
+            figure(_ratio(change.ratio), change.ratio.value),
+            figure(f"{change.p:.4f}", change.p),
         )
         for trend in trends
         for change in trend.changes
     ]
-    figures = ("Before", "After", "Ratio (95 % interval)", "p")
-    return Table((*columns, "Date", "Revision", "Revision before", *figures), tuple(rows))
+    columns = [*columns, *words("Date", "Revision", "Revision before", "Before", "After")]
+    return Table.of([*columns, *figures("Ratio (95 % interval)", "p")], rows)
 
 
 def _ratio(ratio: Estimate) -> str:

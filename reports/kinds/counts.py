@@ -15,7 +15,7 @@ from harness.count.work import FIGURES, Work
 from harness.system.documents import FORMAT
 from reports.render.cells import cell_columns
 from reports.render.formats import write_parts
-from reports.render.table import Table
+from reports.render.table import Table, Value, figures, names
 from reports.render.words import code, counted, sentences
 
 _HEADINGS = {
@@ -154,11 +154,11 @@ def work_table(works: Sequence[Work], *, per_request: bool = False) -> Table:
         ]
     )
     shown = [name for name in FIGURES if any(work.totals[name] for work in works)]
-    rows = []
+    rows: list[tuple[Value | str, ...]] = []
     for cell, words in zip(cells, texts, strict=True):
         own = [work for work in works if work.scenario == cell.scenario]
         for work in own:
-            figures = [
+            found = [
                 work.per_request(name) if per_request else work.per_iteration(name)
                 for name in shown
             ]
@@ -166,46 +166,41 @@ def work_table(works: Sequence[Work], *, per_request: bool = False) -> Table:
                 (
                     *(words if work is own[0] else [""] * len(words)),
                     work.arm,
-                    *map(_number, figures),
+                    *map(_value, found),
                 )
             )
-    columns = (*head, "Arm", *map(_HEADINGS.__getitem__, shown))
-    return Table(columns, tuple(rows), rows_per_cell=len(works) // len(cells))
+    columns = (*head, *names("Arm"), *figures(*map(_HEADINGS.__getitem__, shown)))
+    return Table.of(columns, rows, rows_per_cell=len(works) // len(cells))
 
 
 def _calls_table(works: Sequence[Work], *, per_request: bool) -> Table:
     arms = list(dict.fromkeys(work.arm for work in works))
     cells = list(dict.fromkeys(work.scenario for work in works))
-    rows = []
+    rows: list[tuple[Value | str, ...]] = []
     for cell in cells:
         own = {work.arm: work for work in works if work.scenario == cell}
-        names = sorted({name for work in own.values() for name in work.calls})
-        for name in names:
-            first = cell.name if name == names[0] else ""
-            figures = []
+        called = sorted({name for work in own.values() for name in work.calls})
+        for name in called:
+            first = cell.name if name == called[0] else ""
+            found = []
             for arm in arms:
                 work = own[arm]
-                figures.append(
-                    work.calls[name] / (work.requests if per_request else work.iterations)
-                )
-            rows.append((first, name, *map(_number, figures)))
-    return Table(("Cells", "Call", *arms), tuple(rows))
+                found.append(work.calls[name] / (work.requests if per_request else work.iterations))
+            rows.append((first, name, *map(_value, found)))
+    return Table.of((*names("Cells", "Call"), *figures(*arms)), rows)
 
 
 def _growth_table(rows: Sequence[Growth]) -> Table:
-    figures = [name for name in FIGURES if any(row.figure == name for row in rows)]
+    shown = [name for name in FIGURES if any(row.figure == name for row in rows)]
     groups: dict[tuple[str, str], dict[str, Growth]] = {}
     for row in rows:
         groups.setdefault((row.kind, row.arm), {})[row.figure] = row
-    texts = []
+    texts: list[tuple[Value | str, ...]] = []
     for (kind, arm), own in groups.items():
-        slopes = [
-            f"{_slope(own[name].tokens)} / {_slope(own[name].requests)}" if name in own else "-"
-            for name in figures
-        ]
+        slopes = [_slopes(own[name]) if name in own else Value("-") for name in shown]
         texts.append((kind, arm, *slopes))
-    columns = ("Cells", "Arm", *map(_HEADINGS.__getitem__, figures))
-    return Table(columns, tuple(texts))
+    columns = (*names("Cells", "Arm"), *figures(*map(_HEADINGS.__getitem__, shown)))
+    return Table.of(columns, texts)
 
 
 def _json(works: Sequence[Work], origins: Mapping[str, str], metadata: Mapping[str, object]) -> str:
@@ -248,10 +243,18 @@ def _growth(row: Growth) -> dict[str, Any]:
     }
 
 
+def _slopes(row: Growth) -> Value:
+    return Value(f"{_slope(row.tokens)} / {_slope(row.requests)}", row.tokens)
+
+
 def _slope(value: float | None) -> str:
     if value is None:
         return "-"
     return f"{value:.3f}".replace("-0.000", "0.000")
+
+
+def _value(value: float | None) -> Value:
+    return Value(_number(value), value)
 
 
 def _number(value: float | None) -> str:

@@ -12,7 +12,7 @@ from harness.compare.noise_floor import ARM, CELL, Noise, detectable, doubt, pro
 from harness.compare.verdict import Rule
 from harness.system.doctor import Finding, State
 from reports.render.formats import write_parts
-from reports.render.table import Table
+from reports.render.table import Table, words
 from reports.render.words import counted
 
 # The time of a cell for which the smallest slowdown is told, in seconds.
@@ -35,7 +35,7 @@ def write_doctor(
         file.write(_json(findings, noise, where))
         return
     rows = tuple((each.name, each.found, each.state.value) for each in findings)
-    parts: list[Table | str] = [Table(("Finding", "What was found", "Verdict"), rows)]
+    parts: list[Table | str] = [Table.of(words("Finding", "What was found", "Verdict"), rows)]
     parts += [f"{each.name}: {each.advice}" for each in findings if each.state != State.GOOD]
     fine = [each.name for each in findings if each.state == State.GOOD]
     if fine:

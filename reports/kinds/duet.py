@@ -14,14 +14,16 @@ from harness.stats.estimates import Estimate
 from harness.stats.means import TAIL
 from reports.render.cells import pair_columns
 from reports.render.formats import write_parts
-from reports.render.numbers import format_time
-from reports.render.table import Table
+from reports.render.numbers import time_value
+from reports.render.table import UNKNOWN, State, Table, Value, figure, figures, words
 from reports.render.words import code, counted
 
 from .duet_words import alive, handed_on, how, means, middle, steps
 
 # Logarithm of a ratio beyond which arms are no longer near-equal.
 _FAR = 0.05
+# Only what is worse is coloured.
+_STATES = dict.fromkeys(Kind, State.NEUTRAL) | {Kind.SLOWER: State.BAD}
 
 
 def write_duet(
@@ -119,15 +121,11 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
     head, texts = pair_columns(duet.a.spec, duet.b.spec, scenarios)
     columns = (
         *head,
-        "Ratio (95 % interval)",
-        "Mean ratio",
-        "Control",
-        "Detectable",
-        "Processes",
-        "Verdict",
+        *figures("Ratio (95 % interval)", "Mean ratio", "Control", "Detectable", "Processes"),
+        *words("Verdict"),
     )
-    rows = []
-    for result, words in zip(results, texts, strict=True):
+    rows: list[tuple[Value | str, ...]] = []
+    for result, cell in zip(results, texts, strict=True):
         verdict = result.verdict
         times = [_time(result, index) for index in (0, 1)]
         count = (
@@ -137,17 +135,17 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
         )
         rows.append(
             (
-                *words,
+                *cell,
                 *times,
                 _ratio(verdict.ratio),
                 _ratio(verdict.mean),
                 _share(verdict.floor),
                 _share(verdict.detectable),
-                count,
-                verdict_words(verdict, duet.threshold),
+                figure(count, len(result.first) + len(result.second)),
+                Value(verdict_words(verdict, duet.threshold), state=_STATES[verdict.kind]),
             )
         )
-    return Table(columns, tuple(rows))
+    return Table.of(columns, rows)
 
 
 def _is_far(result: CellResult) -> bool:
@@ -155,21 +153,21 @@ def _is_far(result: CellResult) -> bool:
     return ratio is not None and abs(math.log(ratio.value)) > _FAR
 
 
-def _time(result: CellResult, arm: int) -> str:
+def _time(result: CellResult, arm: int) -> Value:
     processes = result.first + result.second
     if not processes:
-        return "not measured"
-    return format_time(middle([process.seconds[arm] for process in processes]))
+        return UNKNOWN
+    return time_value(middle([process.seconds[arm] for process in processes]))
 
 
-def _ratio(ratio: Estimate | None) -> str:
+def _ratio(ratio: Estimate | None) -> Value:
     if ratio is None:
-        return "-"
-    return f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})"
+        return Value("-")
+    return Value(f"{ratio.value:.4f} ({ratio.low:.4f} to {ratio.high:.4f})", ratio.value)
 
 
-def _share(value: float) -> str:
-    return "-" if math.isnan(value) else f"{value:.2%}"
+def _share(value: float) -> Value:
+    return figure("-" if math.isnan(value) else f"{value:.2%}", value)
 
 
 def _arm(result: CellResult, index: int) -> dict[str, Any]:

@@ -7,13 +7,13 @@ from harness.gate.config import Step, outcome_of
 from harness.gate.file import GATE
 from harness.system.documents import FORMAT
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Table, words
 
 
 def steps_table(steps: Sequence[Step]) -> Table:
     """Return a row for each step."""
     rows = tuple((step.name, step.outcome.words, step.summary) for step in steps)
-    return Table(("Step", "Outcome", "What was found"), rows)
+    return Table.of(words("Step", "Outcome", "What was found"), rows)
 
 
 def render_markdown(steps: Sequence[Step], base: str, metadata: Mapping[str, object]) -> str:

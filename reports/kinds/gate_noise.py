@@ -14,12 +14,13 @@ from harness.gate.noise import Proposal, thresholds, toml_line
 from reports.render.formats import write_parts
 from reports.render.numbers import format_share
 from reports.render.parts import Part, Verbatim
-from reports.render.table import Table
+from reports.render.table import Table, Value, figure, figures, names
 from reports.render.words import code, counted
 
 _HEAD = (
-    *("Cell", "Arm", "Processes", "Noise: typical", "Noise: mean", "Noise: every sample"),
-    *("Needed", "Configured", "Proposed", "Detectable"),
+    *names("Cell", "Arm"),
+    *figures("Processes", "Noise: typical", "Noise: mean", "Noise: every sample"),
+    *figures("Needed", "Configured", "Proposed", "Detectable"),
 )
 
 
@@ -51,7 +52,7 @@ def write_gate_noise(
         total = missing + len(proposals)
         parts.append(f"Incomplete: {counted(missing, 'run')} of {total} missing.")
     if proposals:
-        parts += [Table(_HEAD, tuple(map(_row, proposals))), _meaning(config, proposals)]
+        parts += [Table.of(_HEAD, map(_row, proposals)), _meaning(config, proposals)]
         parts += _beyond(proposals)
     if any(each.is_raised for each in proposals):
         parts += [_place(config, path), Verbatim(toml_line(thresholds(config, proposals)))]
@@ -61,17 +62,17 @@ def write_gate_noise(
     write_parts(parts, style, file)
 
 
-def _row(each: Proposal) -> tuple[str, ...]:
+def _row(each: Proposal) -> tuple[Value | str, ...]:
     noise = (each.noise.effect, each.noise.agreed, each.noise.every)
     return (
         each.cell,
         each.arm,
-        f"{each.noise.processes}",
-        *("-" if one is None else f"{one:.2%}" for one in noise),
-        format_share(each.needed),
-        format_share(each.configured),
-        "none" if each.proposed is None else format_share(each.proposed),
-        "-" if each.detectable is None else format_share(each.detectable),
+        figure(f"{each.noise.processes}", each.noise.processes),
+        *(figure("-" if one is None else f"{one:.2%}", one) for one in noise),
+        figure(format_share(each.needed), each.needed),
+        figure(format_share(each.configured), each.configured),
+        figure("none" if each.proposed is None else format_share(each.proposed), each.proposed),
+        figure("-" if each.detectable is None else format_share(each.detectable), each.detectable),
     )
 
 

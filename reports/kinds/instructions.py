@@ -10,7 +10,7 @@ from harness.compare.file import finite
 from harness.compare.instructions import RUNS, WARMUPS, CellCount, Valgrind, iterations_of
 from reports.render.cells import pair_columns
 from reports.render.formats import write_parts
-from reports.render.table import Table
+from reports.render.table import Table, Value, figure, figures
 from reports.render.words import code, counted
 from scenarios.scenario import SteadyDecode
 
@@ -76,24 +76,22 @@ def _table(duet: Duet, results: Sequence[CellCount]) -> Table:
     head, texts = pair_columns(duet.a.spec, duet.b.spec, scenarios)
     columns = (
         *head,
-        "Ratio",
-        "Difference",
-        "Iterations",
-        f"{RUNS} runs",
+        *figures("Ratio", "Difference", "Iterations", f"{RUNS} runs"),
     )
-    rows = [(*words, *_figures(result)) for result, words in zip(results, texts, strict=True)]
-    return Table(columns, tuple(rows))
+    rows: list[tuple[Value | str, ...]] = [
+        (*cell, *_figures(result)) for result, cell in zip(results, texts, strict=True)
+    ]
+    return Table.of(columns, rows)
 
 
-def _figures(result: CellCount) -> tuple[str, ...]:
+def _figures(result: CellCount) -> tuple[Value | str, ...]:
     if not result.runs:
         return ("not counted", "not counted", "-", "-", "-", "-")
     return (
-        _number(result.per_iteration(0)),
-        _number(result.per_iteration(1)),
-        "-" if math.isnan(result.ratio) else f"{result.ratio:.5f}",
-        f"{result.difference:+,.1f}" if result.difference else "0",
-        f"{result.iterations}",
+        *(figure(_number(one), one) for one in map(result.per_iteration, (0, 1))),
+        figure("-" if math.isnan(result.ratio) else f"{result.ratio:.5f}", result.ratio),
+        figure(f"{result.difference:+,.1f}" if result.difference else "0", result.difference),
+        figure(f"{result.iterations}", result.iterations),
         "identical" if result.is_identical else "differ",
     )
 

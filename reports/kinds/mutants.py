@@ -10,7 +10,7 @@ from types import MappingProxyType
 
 from harness.verify.mutants import Fate, Result
 from reports.render.markdown import render_table
-from reports.render.table import Table
+from reports.render.table import Table, figures, words
 from reports.render.words import code, counted
 
 _LONGEST = 100
@@ -63,7 +63,7 @@ def render_text(teeth: Teeth) -> str:
     """Return the counts and the survivors in words."""
     counts = Counter(result.fate for result in teeth.results)
     late = counts[Fate.TIMED_OUT]
-    words = [
+    fates = [
         f"{teeth.killed:,} killed" + (f" ({late} by the time limit)" if late else ""),
         f"{counts[Fate.SURVIVED]:,} survived",
         f"{counts[Fate.EQUIVALENT]:,} known to be equivalent",
@@ -75,7 +75,7 @@ def render_text(teeth: Teeth) -> str:
             f"{len(teeth.results):,} of the {counted(teeth.made, 'mutant')} of {code(teeth.arm)}"
         )
     runs = counted(len(teeth.runs), "random run")
-    lines = [f"{played}, each in up to {runs} of seed {teeth.seed}: {', '.join(words)}."]
+    lines = [f"{played}, each in up to {runs} of seed {teeth.seed}: {', '.join(fates)}."]
     if teeth.score is not None:
         lines.append(
             f"Score: {teeth.killed:,} of {teeth.can_be_killed:,} that can be killed "
@@ -85,8 +85,8 @@ def render_text(teeth: Teeth) -> str:
     if survivors:
         lines += ["", "Survivors, which differ from the arm in their source alone so far:", ""]
         rows = tuple(_row(teeth, result) for result in survivors)
-        columns = ("Mutant", "Where", "Operator", "Before", "After")
-        lines += [render_table(Table(columns, rows)), ""]
+        columns = (*figures("Mutant"), *words("Where", "Operator", "Before", "After"))
+        lines += [render_table(Table.of(columns, rows)), ""]
         lines.append("Sharpen the model of the runs, or put an equivalent one on record.")
     lines += [f"On record as equivalent, and no survivor: {entry}." for entry in teeth.stale]
     return "\n".join(lines) + "\n"

@@ -15,7 +15,7 @@ from harness.stats.estimates import Estimate
 from reports.render.cells import cell_columns, nominal_size
 from reports.render.formats import write_parts
 from reports.render.numbers import short_ratio
-from reports.render.table import Table
+from reports.render.table import UNKNOWN, Column, ColumnKind, State, Table, Value, figures, names
 from reports.render.words import counted
 from scenarios.scenario import SteadyDecode, TraceReplay
 
@@ -74,39 +74,56 @@ def overlap_table(plan: OverlapPlan, cells: Sequence[CellFigures]) -> Table:
     several = len(plan.arms) > 1
     columns = [
         *head,
-        *(["Memory"] if with_memory else []),
-        *("Arm", "Path", "Host", "Forward", "Step, no overlap"),
-        *(["Saved"] if several else []),
-        *("Step, overlap", "Exposed"),
-        *(["Exposed, engine"] if plan.device == "cuda" else []),
-        "Hidden",
-        *(["Saved, overlap"] if several else []),
+        *([Column("Memory", ColumnKind.SIZE)] if with_memory else []),
+        *names("Arm"),
+        *figures("Path", "Host", "Forward", "Step, no overlap"),
+        *(figures("Saved") if several else []),
+        *figures("Step, overlap", "Exposed"),
+        *(figures("Exposed, engine") if plan.device == "cuda" else []),
+        *figures("Hidden"),
+        *(figures("Saved, overlap") if several else []),
     ]
-    rows = []
+    rows: list[tuple[Value | str, ...]] = []
     for cell, words in zip(cells, texts, strict=True):
         first = [*words, *([_memory(plan, cell.scenario)] if with_memory else [])]
         blank, width = [""] * len(first), len(columns) - len(first) - 1
         for index, source in enumerate(plan.arms):
-            own = _row(plan, cell, index) if cell.arms else ["not measured"] * width
+            own = _row(plan, cell, index) if cell.arms else [UNKNOWN] * width
             rows.append((*(blank if index else first), source.spec, *own))
-    return Table(tuple(columns), tuple(rows), rows_per_cell=len(plan.arms))
+    return Table.of(columns, rows, rows_per_cell=len(plan.arms))
 
 
-def _row(plan: OverlapPlan, cell: CellFigures, index: int) -> list[str]:
+def _row(plan: OverlapPlan, cell: CellFigures, index: int) -> list[Value]:
     arm, several, typical_only = cell.arms[index], len(plan.arms) > 1, bool(cell.dear)
     without, within = arm.without_overlap, arm.with_overlap
     return [
-        format_part(within.path),
-        format_part(within.host),
-        format_part(arm.forward),
-        format_part(without.step),
-        *([format_saved(without.saved, typical_only=typical_only)] if several else []),
-        format_part(within.step),
-        format_interval(within.exposed),
-        *([format_interval(within.engine_exposed)] if plan.device == "cuda" else []),
-        format_part(within.hidden),
-        *([format_saved(within.saved, typical_only=typical_only)] if several else []),
+        _part(within.path),
+        _part(within.host),
+        _part(arm.forward),
+        _part(without.step),
+        *([_saved(without.saved, typical_only=typical_only)] if several else []),
+        _part(within.step),
+        _interval_value(within.exposed),
+        *([_interval_value(within.engine_exposed)] if plan.device == "cuda" else []),
+        _part(within.hidden),
+        *([_saved(within.saved, typical_only=typical_only)] if several else []),
     ]
+
+
+def _part(time: Estimate) -> Value:
+    return Value(format_part(time), time.value, "s")
+
+
+def _interval_value(time: Estimate) -> Value:
+    return Value(format_interval(time), time.value, "s")
+
+
+def _saved(saved: Estimate | None, *, typical_only: bool) -> Value:
+    if saved is None:
+        return Value("")
+    text = format_saved(saved, typical_only=typical_only)
+    state = State.NEUTRAL if _is_clear(saved) or typical_only or text == "0" else State.OPEN
+    return Value(text, saved.value, "s", state)
 
 
 def format_part(time: Estimate) -> str:
@@ -136,10 +153,13 @@ def format_saved(saved: Estimate | None, *, typical_only: bool = False) -> str:
     if saved is None:
         return ""
     text = format_interval(saved)
-    is_clear = math.isinf(saved.high) or saved.low > 0 or saved.high < 0
-    if is_clear or text == "0":
+    if _is_clear(saved) or text == "0":
         return text
     return f"{text} {'in a typical step' if typical_only else 'no clear difference'}"
+
+
+def _is_clear(saved: Estimate) -> bool:
+    return math.isinf(saved.high) or saved.low > 0 or saved.high < 0
 
 
 def _scale(value: float) -> tuple[Callable[[float], str], str]:
@@ -152,12 +172,12 @@ def _scale(value: float) -> tuple[Callable[[float], str], str]:
     return write, unit
 
 
-def _memory(plan: OverlapPlan, scenario: SteadyDecode | TraceReplay) -> str:
+def _memory(plan: OverlapPlan, scenario: SteadyDecode | TraceReplay) -> Value:
     share = plan.forward.share_of_memory(scenario)
     if share is None:
-        return "-"
-    words = f"{share:.0%}"
-    return words if plan.forward.unrealistic(scenario) is None else f"{words}, not realistic"
+        return Value("-")
+    is_realistic = plan.forward.unrealistic(scenario) is None
+    return Value(f"{share:.0%}{'' if is_realistic else ', not realistic'}", share)
 
 
 def _json(

@@ -5,11 +5,13 @@ from collections.abc import Sequence
 
 from scenarios.scenario import SteadyDecode, TraceReplay
 
+from .table import Column, ColumnKind, Value, names
+
 
 def cell_columns(
     cells: Sequence[tuple[SteadyDecode | TraceReplay, float, float]],
-) -> tuple[list[str], list[list[str]]]:
-    """Return the headings of the columns that tell the cell, and their texts for each cell.
+) -> tuple[list[Column], list[list[Value | str]]]:
+    """Return the columns that tell the cell, and what stands in them for each cell.
 
     Args:
         cells: for each the scenario, the mean number of requests and of tokens per request, which
@@ -18,12 +20,12 @@ def cell_columns(
     settings = [" ".join(scenario.settings()) for scenario, _, _ in cells]
     with_manager = {scenario.manager for scenario, _, _ in cells} != {"v2"}
     with_settings = any(settings)
-    columns = ["Requests", "Tokens per request"]
-    columns += ["Manager"] if with_manager else []
-    columns += ["Settings"] if with_settings else []
-    rows = []
+    columns = [Column("Requests", ColumnKind.SIZE), Column("Tokens per request", ColumnKind.SIZE)]
+    columns += names("Manager") if with_manager else []
+    columns += names("Settings") if with_settings else []
+    rows: list[list[Value | str]] = []
     for (scenario, requests, tokens), words in zip(cells, settings, strict=True):
-        row = [f"{requests:,.0f}", _tokens(scenario, tokens)]
+        row: list[Value | str] = [Value(f"{requests:,.0f}", requests), _tokens(scenario, tokens)]
         row += [scenario.manager.upper()] if with_manager else []
         row += [words] if with_settings else []
         rows.append(row)
@@ -32,8 +34,8 @@ def cell_columns(
 
 def pair_columns(
     a: str, b: str, scenarios: Sequence[SteadyDecode | TraceReplay]
-) -> tuple[list[str], list[list[str]]]:
-    """Return the headings for cells and the two arms measured in them, and the cells' texts.
+) -> tuple[list[Column], list[list[Value | str]]]:
+    """Return the columns for cells and the two arms measured in them, and what tells the cells.
 
     Args:
         a: the first arm.
@@ -41,7 +43,7 @@ def pair_columns(
         scenarios: the cells. A trace shows its largest batch, and no tokens.
     """
     columns, rows = cell_columns([(scenario, *nominal_size(scenario)) for scenario in scenarios])
-    return [*columns, a, b if b != a else f"{b} again"], rows
+    return [*columns, Column(a), Column(b if b != a else f"{b} again")], rows
 
 
 def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
@@ -51,7 +53,7 @@ def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:
     return float(scenario.max_batch), math.nan
 
 
-def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> str:
+def _tokens(scenario: SteadyDecode | TraceReplay, mean: float) -> Value:
     if isinstance(scenario, SteadyDecode):
-        return f"{scenario.tokens:,}"
-    return "-" if math.isnan(mean) else f"{mean:,.0f} (mean)"
+        return Value(f"{scenario.tokens:,}", scenario.tokens)
+    return Value("-") if math.isnan(mean) else Value(f"{mean:,.0f} (mean)", mean)

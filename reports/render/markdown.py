@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from harness.arms.registry import is_foreign
 
 from .parts import Part, Verbatim
-from .table import Table, is_words
+from .table import Table
 from .words import code, plain
 
 
@@ -25,8 +25,8 @@ def fenced(text: str) -> str:
 
 def render_table(table: Table) -> str:
     """Return a table without a line break at its end."""
-    rule = [":---" if is_words(column) else "---:" for column in table.columns]
-    return "\n".join(map(_row, [table.columns, rule, *table.rows]))
+    rule = [":---" if column.is_words else "---:" for column in table.columns]
+    return "\n".join(map(_row, [table.titles, rule, *table.texts]))
 
 
 def _row(texts: Sequence[str]) -> str:

@@ -4,6 +4,8 @@ import math
 
 from harness.stats.estimates import Estimate
 
+from .table import State, Value
+
 
 def format_time(seconds: float) -> str:
     """Return a time with three digits, in ms or, below a tenth of one, in us."""
@@ -30,6 +32,34 @@ def format_speedup(
     if speedup.low <= 1:
         return f"{text} {'in a typical step' if typical_only else 'no clear difference'}"
     return text
+
+
+def time_value(seconds: float) -> Value:
+    """Return a time as ``format_time`` writes it."""
+    return Value(format_time(seconds), seconds, "s")
+
+
+def speedup_value(
+    speedup: Estimate, *, typical_only: bool = False, missed: float | None = None
+) -> Value:
+    """Return a speedup as ``format_speedup`` writes it."""
+    text = format_speedup(speedup, typical_only=typical_only, missed=missed)
+    state = State.NEUTRAL
+    if not is_open(speedup) and speedup.low <= 1:
+        state = State.BAD if speedup.high < 1 else State.OPEN
+    if typical_only and state is State.OPEN:
+        state = State.NEUTRAL  # The words are those of the typical step.
+    return Value(text, speedup.value, state=state)
+
+
+def ratio_value(ratio: Estimate, missed: float | None = None) -> Value:
+    """Return a ratio as ``format_ratio`` writes it."""
+    return Value(format_ratio(ratio, missed), ratio.value)
+
+
+def share_value(share: float, text: str) -> Value:
+    """Return a fraction in these words, in per cent."""
+    return Value(text, share)
 
 
 def format_share(share: float) -> str:

@@ -3,18 +3,8 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from enum import IntEnum
 
-from .table import Table
-
-
-class State(IntEnum):
-    """What a section says for a change, the worst last."""
-
-    NEUTRAL = 0
-    GOOD = 1
-    OPEN = 2
-    BAD = 3
+from .table import State, Table
 
 
 @dataclass(frozen=True)

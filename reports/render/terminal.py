@@ -9,26 +9,15 @@ from rich import box
 from rich.console import Console
 from rich.text import Text
 
-from .parts import Part, Section, State, Verbatim
-from .table import Table, is_words
+from .parts import Part, Section, Verbatim
+from .table import State, Table
 from .words import visible
 
 # Of a table: far more than any has.
 _WIDEST = 10_000
-# Columns that name a row, where they are the first ones of a table.
-_NAMES = {
-    "Requests",
-    "Tokens per request",
-    "Manager",
-    "Settings",
-    "Memory",
-    "Cells",
-    "Cell",
-    "Arm",
-    "Call",
-}
-
+# Of a section's verdict, and of a value, where what is good needs no colour.
 _STATES = {State.NEUTRAL: "", State.GOOD: "green", State.OPEN: "yellow", State.BAD: "red"}
+_COLOURS = _STATES | {State.GOOD: ""}
 
 
 def print_parts(parts: Sequence[Part], file: TextIO) -> None:
@@ -82,7 +71,7 @@ def _print_part(part: Part, console: Console) -> None:
 def _fitting(table: Table, console: Console) -> list[Table]:
     """Return a table in as many as it takes to fit the width, each with what names its rows."""
     names = next(
-        (place for place, column in enumerate(table.columns) if column not in _NAMES),
+        (place for place, column in enumerate(table.columns) if not column.names_row),
         len(table.columns),
     )
     tables: list[Table] = []
@@ -138,17 +127,12 @@ def drawn(table: Table) -> rich.table.Table:
     drawn = rich.table.Table(box=box.SIMPLE_HEAD, pad_edge=False, padding=(0, 1, 0, 0))
     for column in table.columns:
         # A heading may take two lines, where the figures below it should not.
-        words = column.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
+        words = column.title.replace("Tokens per ", "Tokens per\n").replace(" (95 %", "\n(95 %")
         heading = Text(visible(words))  # No markup, whatever an arm is called.
-        drawn.add_column(heading, justify="left" if is_words(column) else "right", overflow="fold")
+        drawn.add_column(heading, justify="left" if column.is_words else "right", overflow="fold")
     for number, row in enumerate(table.rows, start=1):
         # A gap after the rows of a cell, unless each row is one.
         last = table.rows_per_cell > 1 and number % table.rows_per_cell == 0
-        drawn.add_row(*(Text(visible(text), style=_style(text)) for text in row), end_section=last)
+        texts = (Text(visible(value.text), style=_COLOURS[value.state]) for value in row)
+        drawn.add_row(*texts, end_section=last)
     return drawn
-
-
-def _style(text: str) -> str:
-    if text.endswith("slower"):
-        return "red"
-    return "yellow" if text.endswith(("no clear difference", "not measured")) else ""

@@ -19,8 +19,8 @@ from harness.stats.estimates import Estimate, student_t
 from harness.system.fingerprint import DIGEST, check_same_fingerprint
 from reports.render.cells import cell_columns
 from reports.render.formats import Format, write_parts
-from reports.render.numbers import format_time, is_open
-from reports.render.table import Table
+from reports.render.numbers import is_open, time_value
+from reports.render.table import Table, Value, figures, names
 from reports.render.words import code
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import NoBaselineError
@@ -229,18 +229,18 @@ def _conditions(results: Results) -> dict[str, str]:
 def _table(comparison: Comparison) -> Table:
     cells = [change.cell for change in comparison.changes]
     head, texts = cell_columns([(cell.scenario, cell.requests, cell.tokens) for cell in cells])
-    rows = [
+    rows: list[tuple[Value | str, ...]] = [
         (
             *words,
             change.arm,
-            format_time(change.before.value),
-            format_time(change.after.value),
-            _ratio(change.ratio),
+            time_value(change.before.value),
+            time_value(change.after.value),
+            Value(_ratio(change.ratio), change.ratio.value),
         )
         for words, change in zip(texts, comparison.changes, strict=True)
     ]
-    columns = (*head, "Arm", "Baseline", "Time", "Ratio (95 % interval)")
-    return Table(columns, tuple(rows))
+    columns = (*head, *names("Arm"), *figures("Baseline", "Time", "Ratio (95 % interval)"))
+    return Table.of(columns, rows)
 
 
 def _ratio(ratio: Estimate) -> str:

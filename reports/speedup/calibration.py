@@ -8,8 +8,8 @@ from typing import TextIO
 from harness.calibrate.calibration import Cost
 from reports.render.cells import cell_columns
 from reports.render.formats import write_parts
-from reports.render.numbers import format_ratio, format_time
-from reports.render.table import Table
+from reports.render.numbers import ratio_value, time_value
+from reports.render.table import Table, Value, figure, figures, names
 
 from .records import render_json
 from .summary import Summary
@@ -73,11 +73,11 @@ def side_by_side(summaries: Sequence[Summary]) -> Table:
     columns = list(head)
     for summary in summaries:
         base, arm = summary.arms
-        columns += [f"{summary.provider}: {base}", arm, "Speedup (95 % interval)"]
+        columns += figures(f"{summary.provider}: {base}", arm, "Speedup (95 % interval)")
         for cell, row in zip(summary.cells, rows, strict=True):
-            row += [format_time(cell.seconds[name].value) for name in (base, arm)]
-            row.append(format_ratio(cell.speedups[arm]))
-    return Table(tuple(columns), tuple(map(tuple, rows)))
+            row += [time_value(cell.seconds[name].value) for name in (base, arm)]
+            row.append(ratio_value(cell.speedups[arm]))
+    return Table.of(columns, rows)
 
 
 def _rows(costs: Costs) -> dict[tuple[str, str, int | None], dict[str, list[float]]]:
@@ -91,7 +91,7 @@ def _rows(costs: Costs) -> dict[tuple[str, str, int | None], dict[str, list[floa
 
 
 def _table(costs: Costs) -> Table:
-    texts = []
+    texts: list[tuple[Value | str, ...]] = []
     before = None
     # The sizes of a call one after the other.
     rows = sorted(_rows(costs).items(), key=lambda item: list(_calls(costs)).index(item[0][0]))
@@ -102,21 +102,22 @@ def _table(costs: Costs) -> Table:
             (
                 call if first else "",
                 unit,
-                "" if size is None else f"{size:,}",
+                figure("" if size is None else f"{size:,}", size),
                 *(_cost(row.get(provider, [])) for provider in costs),
                 _PUBLISHED.get(call, "") if first else "",
             )
         )
-    return Table(("Call", "Per", "Size", *costs, "Published"), tuple(texts))
+    return Table.of((*names("Call"), *figures("Per", "Size", *costs, "Published")), texts)
 
 
 def _calls(costs: Costs) -> dict[str, None]:
     return dict.fromkeys(call for call, _, _ in _rows(costs))
 
 
-def _cost(values: Sequence[float]) -> str:
+def _cost(values: Sequence[float]) -> Value:
     if not values:
-        return "-"
+        return Value("-")
     middle = statistics.median(values)
     digits = 1 if middle < 99.95 else 0
-    return f"{middle:,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+    text = f"{middle:,.{digits}f} ({min(values):,.{digits}f} to {max(values):,.{digits}f})"
+    return Value(text, middle, "ns")

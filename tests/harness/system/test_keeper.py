@@ -116,7 +116,8 @@ def test_a_keeper_does_its_work_whatever_it_is_asked(
 def test_a_command_that_ends_before_its_worker_starts_leaves_none(tmp_path: Path):
     note = tmp_path / "note"
     parent = (
-        "import os, subprocess, sys; from harness.system import worker_process as child; real = subprocess.Popen; "
+        "import os, subprocess, sys; from harness.system import worker_process as child; "
+        "real = subprocess.Popen; "
         "start = lambda *options, **more: (real(*options, **more), os.kill(os.getpid(), 9)); "
         "subprocess.Popen = start; "
         f"child.run_child('x', ['sh', '-c', 'echo $$ > {note}; sleep 60'], 1, '', 60)"

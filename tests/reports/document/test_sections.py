@@ -9,7 +9,7 @@ from harness.gate.config import Outcome
 from reports.document.sections import missing_note, sections
 from reports.evidence import Evidence
 from reports.render.parts import Section, State, Verbatim
-from reports.render.table import Table
+from reports.render.table import Column, ColumnKind, Table
 
 from ..conftest import WriteResults, make_plan
 from ..evidence import (
@@ -51,7 +51,7 @@ def test_a_duet(kind: Kind, state: State):
     assert f"{kind}" in section.verdict.lower()
     assert isinstance(section.parts[0], Table)
     words = {Kind.NO_DIFFERENCE: "2.00% slower, within 0.50%"}  # As the made-up ratio has it.
-    assert section.parts[0].rows[0][-1] == words.get(kind, kind)
+    assert section.parts[0].texts[0][-1] == words.get(kind, kind)
     assert "stepbench compare a b" in section.provenance
 
 
@@ -72,7 +72,7 @@ def test_a_gate(outcome: Outcome, state: State):
     assert section.verdict == f"The gate against `origin/main`: {outcome.words}{why}."
     (table,), (heading, details) = section.parts, section.details
     assert isinstance(table, Table)
-    assert table.rows == (("equivalence", "passed", "same"), ("duet", outcome.words, "!"))
+    assert table.texts == (("equivalence", "passed", "same"), ("duet", outcome.words, "!"))
     assert (heading, details) == ("duet:", Verbatim("the details"))
 
 
@@ -82,9 +82,9 @@ def test_counted_work():
     assert (section.state, section.title) == (State.NEUTRAL, "How much work?")
     parts = (*section.parts, *section.details)
     tables = [part for part in parts if isinstance(part, Table)]
-    assert tables[0].rows[1] == ("", "", "batched", "2", "450")
+    assert tables[0].texts[1] == ("", "", "batched", "2", "450")
     # The tokens of full-copy grow as the context does, those of batched not at all.
-    assert [row[1:3] for row in tables[1].rows] == [
+    assert [row[1:3] for row in tables[1].texts] == [
         ("full-copy", "1.000 / -"),
         ("batched", "0.000 / -"),
     ]
@@ -98,7 +98,9 @@ def test_a_verification():
     assert different.state is State.BAD
     words, operations = different.parts
     assert words == "After report 2, field new_tokens: expected `[1]`, found `[]`."
-    assert operations == Table(("Shortest operation list",), (("1. join 0",), ("2. step",)))
+    assert operations == Table.of(
+        [Column("Shortest operation list", ColumnKind.WORDS)], [["1. join 0"], ["2. step"]]
+    )
     assert different.provenance == "Here. Repeat with `stepbench verify batched --run 17`."
 
 

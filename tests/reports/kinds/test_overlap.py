@@ -37,11 +37,11 @@ def test_the_table():
 
     table = overlap_table(plan, [two_processes(plan)])
 
-    assert table.columns == (
+    assert table.titles == (
         *("Requests", "Tokens per request", "Arm", "Path", "Host", "Forward", "Step, no overlap"),
         *("Saved", "Step, overlap", "Exposed", "Hidden", "Saved, overlap"),
     )
-    assert table.rows == (
+    assert table.texts == (
         (
             *("2", "64", "full-copy", "6.10 ms", "6.10 ms", "4.00 ms", "10.1 ms"),
             *("", "6.10 ms", "2.10 ms (0.83 to 3.37)", "4.00 ms", ""),
@@ -60,8 +60,8 @@ def test_one_arm_saves_nothing_and_one_process_has_no_interval():
 
     table = overlap_table(plan, [cell])
 
-    assert "Saved" not in table.columns
-    assert table.rows[0][2:] == (
+    assert "Saved" not in table.titles
+    assert table.texts[0][2:] == (
         *("batched", "10.0 us", "10.0 us", "4.00 ms", "4.01 ms", "4.00 ms", "0", "10.0 us"),
     )
     assert "Saved" not in assumptions(plan)
@@ -73,11 +73,11 @@ def test_a_cell_that_was_not_measured_has_rows_that_say_so():
 
     table = overlap_table(plan, [cell])
 
-    assert [row[2:5] for row in table.rows] == [
+    assert [row[2:5] for row in table.texts] == [
         ("full-copy", "not measured", "not measured"),
         ("incremental", "not measured", "not measured"),
     ]
-    assert {len(row) for row in table.rows} == {len(table.columns)}
+    assert {len(row) for row in table.texts} == {len(table.titles)}
 
 
 def test_a_cell_that_cannot_be_is_marked():
@@ -87,8 +87,8 @@ def test_a_cell_that_cannot_be_is_marked():
 
     table = overlap_table(plan, known)
 
-    assert table.columns[2] == "Memory"
-    assert [row[2] for row in table.rows] == ["42%", "", "106%, not realistic", ""]
+    assert table.titles[2] == "Memory"
+    assert [row[2] for row in table.texts] == ["42%", "", "106%, not realistic", ""]
     assert notes(plan, known, [])[0] == (
         "Not realistic: v2-64x8192: weights and KV cache take 85 GB of the 80 GB."
     )
@@ -102,9 +102,9 @@ def test_on_a_real_gpu_the_engine_s_exposed_time_stands_beside_the_measured_one(
 
     table = overlap_table(plan, known)
 
-    place = table.columns.index("Exposed, engine")
-    assert table.columns[place - 1] == "Exposed"
-    assert table.rows[0][place - 1 : place + 1] == ("1.00 ms (1.00 to 1.00)", "0")
+    place = table.titles.index("Exposed, engine")
+    assert table.titles[place - 1] == "Exposed"
+    assert table.texts[0][place - 1 : place + 1] == ("1.00 ms (1.00 to 1.00)", "0")
     assert notes(plan, known, [])[0].startswith("From which context or batch on the path is exp")
     assert not any("hidden" in note for note in notes(plan, known, []))
 

@@ -4,7 +4,7 @@ import pytest
 
 from harness.stats.estimates import Estimate
 from reports.render.numbers import format_ratio, format_speedup, format_time
-from reports.render.table import is_words
+from reports.render.table import Column, ColumnKind, Table, Value, figure, figures, names, words
 from reports.speedup.table import speedup_table
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.kv_cache_v2 import LayerGroup
@@ -71,10 +71,30 @@ def test_a_ratio_is_not_judged(estimate: Estimate, text: str):
     assert format_ratio(estimate) == text
 
 
-def test_words_and_figures_are_told_by_the_heading():
-    columns = ["Requests", "Manager", "Settings", "Arm", "Time", "Speedup (95 % interval)", "floor"]
+def test_what_a_column_holds_decides_its_side_and_whether_it_names_a_row():
+    columns = [*names("Arm"), Column("Requests", ColumnKind.SIZE), *words("Verdict"), *figures("p")]
 
-    assert [is_words(column) for column in columns] == [False, True, True, True] + [False] * 3
+    assert [column.is_words for column in columns] == [True, False, True, False]
+    assert [column.names_row for column in columns] == [True, True, False, False]
+
+
+def test_values_are_made_of_texts_and_figures():
+    table = Table.of(figures("a", "b"), [["x", Value("1.50 ms", 0.0015, "s")]])
+
+    assert table == Table(
+        (Column("a"), Column("b")), ((Value("x"), Value("1.50 ms", 0.0015, "s")),)
+    )
+    assert (table.titles, table.texts) == (("a", "b"), (("x", "1.50 ms"),))
+    assert [figure("-", number).number for number in (None, math.nan, 0.0)] == [None, None, 0.0]
+
+
+def test_the_times_and_ratios_of_the_table_are_known_by_their_numbers():
+    (row,) = speedup_table(make_summary()).rows
+
+    assert [(value.number, value.unit) for value in row] == [
+        *((2.0, ""), (64, "")),
+        *((1e-3, "s"), (2e-4, "s"), (5.0, "")),
+    ]
 
 
 def test_the_usual_table_is_the_pull_requests():
@@ -85,14 +105,14 @@ def test_the_usual_table_is_the_pull_requests():
         )
     )
 
-    assert table.columns == (
+    assert table.titles == (
         "Requests",
         "Tokens per request",
         "full-copy",
         "incremental",
         "Speedup (95 % interval)",
     )
-    assert table.rows == (
+    assert table.texts == (
         ("16", "8,192", "2.00 ms", "0.40 ms", "5.00x (4.50 to 5.50)"),
         ("8", "131,072", "2.00 ms", "0.40 ms", "5.00x (4.50 to 5.50)"),
     )
@@ -106,10 +126,10 @@ def test_the_manager_has_a_column_once_a_cell_is_not_v2():
     mixed = speedup_table(make_summary(v2, v1))
     alone = speedup_table(make_summary(v1))
 
-    assert mixed.columns[:3] == ("Requests", "Tokens per request", "Manager")
-    assert [row[2] for row in mixed.rows] == ["V2", "V1"]
-    assert [row[2] for row in alone.rows] == ["V1"]
-    assert "Settings" not in mixed.columns
+    assert mixed.titles[:3] == ("Requests", "Tokens per request", "Manager")
+    assert [row[2] for row in mixed.texts] == ["V2", "V1"]
+    assert [row[2] for row in alone.texts] == ["V1"]
+    assert "Settings" not in mixed.titles
 
 
 def test_settings_have_a_column_once_a_cell_has_any():
@@ -131,8 +151,8 @@ def test_settings_have_a_column_once_a_cell_has_any():
 
     table = speedup_table(make_summary(plain, changed))
 
-    assert table.columns[:3] == ("Requests", "Tokens per request", "Settings")
-    assert [row[2] for row in table.rows] == [
+    assert table.titles[:3] == ("Requests", "Tokens per request", "Settings")
+    assert [row[2] for row in table.texts] == [
         "",
         "block=16 groups=full,window=4096:sink=64 pages=generator draft=3 overlap staggered",
     ]
@@ -147,7 +167,7 @@ def test_a_trace_shows_the_mean_of_what_was_scheduled():
         tokens=1234.4,
     )
 
-    (row,) = speedup_table(make_summary(cell)).rows
+    (row,) = speedup_table(make_summary(cell)).texts
 
     assert row[:3] == ("32", "1,234 (mean)", "trace=azure batch=32")
 
@@ -157,13 +177,13 @@ def test_one_arm_alone_has_times_and_no_speedup():
 
     table = speedup_table(make_summary(cell, arms=("full-copy",)))
 
-    assert table.columns == ("Requests", "Tokens per request", "full-copy")
-    assert table.rows == (("2", "64", "2.00 ms"),)
+    assert table.titles == ("Requests", "Tokens per request", "full-copy")
+    assert table.texts == (("2", "64", "2.00 ms"),)
 
 
 def test_what_was_not_measured_is_said_and_not_left_blank():
     cell = make_cell(SteadyDecode(requests=2, tokens=64), {"full-copy": 2e-3}, {})
 
-    (row,) = speedup_table(make_summary(cell)).rows
+    (row,) = speedup_table(make_summary(cell)).texts
 
     assert row == ("2", "64", "2.00 ms", "not measured", "not measured")

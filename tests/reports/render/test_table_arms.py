@@ -37,8 +37,8 @@ def test_three_arms_have_a_row_each_and_the_cell_stands_in_the_first():
 
     table = speedup_table(make_summary(first, second, arms=("full-copy", "incremental", "third")))
 
-    assert table.columns == ("Requests", "Tokens per request", "Arm", "Time", SPEEDUP)
-    assert table.rows == (
+    assert table.titles == ("Requests", "Tokens per request", "Arm", "Time", SPEEDUP)
+    assert table.texts == (
         ("16", "8,192", "full-copy", "2.00 ms", "1"),
         ("", "", "incremental", "1.00 ms", "2.00x (1.90 to 2.10)"),
         ("", "", "third", "4.00 ms", "0.50x (0.40 to 0.60) slower"),
@@ -52,8 +52,8 @@ def test_three_arms_have_a_row_each_and_the_cell_stands_in_the_first():
 def test_the_floor_adds_a_column_and_has_no_speedup_itself():
     table = speedup_table(make_summary(WITH_FLOOR, arms=("full-copy", "incremental", "floor")))
 
-    assert table.columns == ("Requests", "Tokens per request", "Arm", "Time", SPEEDUP, TIMES_FLOOR)
-    assert table.rows == (
+    assert table.titles == ("Requests", "Tokens per request", "Arm", "Time", SPEEDUP, TIMES_FLOOR)
+    assert table.texts == (
         ("2", "64", "full-copy", "2.00 ms", "1", "200x (190 to 210)"),
         ("", "", "incremental", "1.00 ms", "2.00x (1.90 to 2.10)", "100x (98.0 to 102)"),
         ("", "", "floor", "10.0 us", "", "1"),
@@ -63,7 +63,7 @@ def test_the_floor_adds_a_column_and_has_no_speedup_itself():
 def test_rows_stand_in_the_order_asked_for_and_a_leading_floor_is_no_base():
     table = speedup_table(make_summary(WITH_FLOOR, arms=("floor", "full-copy", "incremental")))
 
-    assert table.rows == (
+    assert table.texts == (
         ("2", "64", "floor", "10.0 us", "", "1"),
         ("", "", "full-copy", "2.00 ms", "1", "200x (190 to 210)"),
         ("", "", "incremental", "1.00 ms", "2.00x (1.90 to 2.10)", "100x (98.0 to 102)"),
@@ -84,8 +84,8 @@ def test_manager_and_settings_stand_in_the_first_row_of_a_cell_as_well():
         )
     )
 
-    assert table.columns[2:5] == ("Manager", "Settings", "Arm")
-    assert [row[:5] for row in table.rows] == [
+    assert table.titles[2:5] == ("Manager", "Settings", "Arm")
+    assert [row[:5] for row in table.texts] == [
         ("2", "64", "V1", "draft=3", "full-copy"),
         ("", "", "", "", "floor"),
         ("32", "1,234 (mean)", "V2", "trace=azure batch=32", "full-copy"),
@@ -101,20 +101,20 @@ def test_one_arm_beside_the_floor_has_nothing_to_be_faster_than(arms: tuple[str,
 
     table = speedup_table(make_summary(cell, arms=arms))
 
-    assert table.columns == ("Requests", "Tokens per request", "Arm", "Time", TIMES_FLOOR)
-    assert {row[2:] for row in table.rows} == {
+    assert table.titles == ("Requests", "Tokens per request", "Arm", "Time", TIMES_FLOOR)
+    assert {row[2:] for row in table.texts} == {
         ("floor", "10.0 us", "1"),
         ("batched", "30.0 us", "3.05x (2.98 to 3.12)"),
     }
-    assert [row[2] for row in table.rows] == list(arms)
+    assert [row[2] for row in table.texts] == list(arms)
     assert table.rows_per_cell == 2
 
 
 def test_the_floor_alone_has_times():
     table = speedup_table(make_summary(make_cell(SMALL, {"floor": 1e-5}, {}), arms=("floor",)))
 
-    assert table.columns == ("Requests", "Tokens per request", "Arm", "Time")
-    assert table.rows == (("2", "64", "floor", "10.0 us"),)
+    assert table.titles == ("Requests", "Tokens per request", "Arm", "Time")
+    assert table.texts == (("2", "64", "floor", "10.0 us"),)
     assert table.rows_per_cell == 1
 
 
@@ -125,7 +125,7 @@ def test_a_time_below_the_floors_is_not_called_slower():
 
     table = speedup_table(make_summary(cell, arms=("batched", "floor")))
 
-    assert table.rows[0] == ("2", "64", "batched", "10.0 us", "0.50x (0.40 to 0.60)")
+    assert table.texts[0] == ("2", "64", "batched", "10.0 us", "0.50x (0.40 to 0.60)")
 
 
 @pytest.mark.parametrize(
@@ -174,4 +174,4 @@ def test_what_was_not_measured_is_said_in_each_column(
 
     table = speedup_table(make_summary(cell, arms=("full-copy", "incremental", "floor")))
 
-    assert [row[2:] for row in table.rows] == rows
+    assert [row[2:] for row in table.texts] == rows

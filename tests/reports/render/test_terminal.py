@@ -4,7 +4,7 @@ from collections import Counter
 
 import pytest
 
-from reports.render.table import Table
+from reports.render.table import Column, ColumnKind, Table, figures, names
 from reports.render.terminal import print_parts
 from reports.speedup.formats import print_summaries
 from scenarios.scenario import SteadyDecode, TraceReplay
@@ -187,8 +187,12 @@ def test_a_narrow_terminal_loses_nothing_of_several_arms(monkeypatch: pytest.Mon
     assert _signs(narrow) == _signs(wide)
 
 
-WIDE = Table(
-    ("Requests", "Arm", *(f"Figure {number}" for number in range(6))),
+WIDE = Table.of(
+    (
+        Column("Requests", ColumnKind.SIZE),
+        *names("Arm"),
+        *figures(*(f"Figure {number}" for number in range(6))),
+    ),
     (
         ("64", "full-copy", *("1,234,567.89" for _ in range(6))),
         ("", "incremental", *("12.00" for _ in range(6))),

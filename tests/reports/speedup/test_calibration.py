@@ -174,11 +174,11 @@ def test_json_has_the_speedups_of_each_provider():
 
 def test_cells_that_differ_have_columns_that_tell_them():
     table = side_by_side([make_table("python", (SMALL, 1e-3, 5), (V1, 2e-3, 4))])
-    assert table.columns == (
+    assert table.titles == (
         *("Requests", "Tokens per request", "Manager"),
         *("python: full-copy", "incremental", "Speedup (95 % interval)"),
     )
-    assert table.rows == (
+    assert table.texts == (
         ("2", "64", "V2", "1.00 ms", "0.20 ms", "5.00x (4.50 to 5.50)"),
         ("8", "64", "V1", "2.00 ms", "0.50 ms", "4.00x (3.50 to 4.50)"),
     )

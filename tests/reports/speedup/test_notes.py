@@ -179,12 +179,12 @@ def test_ratios_that_are_not_as_precise_as_was_asked_for_are_counted(write_resul
         "1 of 2 ratios is not within ±5 % after the 90 s that were given. "
         f"`--resume {asked.file}` adds processes for as long again."
     )
-    assert [row[-1] for row in speedup_table(asked).rows] == [
+    assert [row[-1] for row in speedup_table(asked).texts] == [
         "1.03x (0.83 to 1.29, not within ±5 %) no clear difference",
         "2.00x (2.00 to 2.00)",
     ]
     assert not any("within" in note for note in free.notes)
-    assert "within" not in speedup_table(free).rows[0][-1]
+    assert "within" not in speedup_table(free).texts[0][-1]
 
 
 @pytest.mark.parametrize("field", ["load_avg_1min", "stepbench_load_start"])
