@@ -1,6 +1,7 @@
 """Results files written by hand: the samples are chosen, nothing is measured."""
 
 from collections.abc import Callable, Mapping, Sequence
+from functools import partial
 from pathlib import Path
 
 import pyperf
@@ -43,40 +44,42 @@ def make_plan(
 @pytest.fixture
 def write_results(tmp_path: Path) -> WriteResults:
     """Writes a results file and reads it back, as a command would."""
+    return partial(results_in, tmp_path)
 
-    def write(
-        plan: Plan,
-        samples: Samples,
-        *,
-        name: str = "results.json",
-        machine: Mapping[str, object] = MACHINE,
-        metadata: Mapping[str, str | int | float] | None = None,
-        runs: Mapping[tuple[int, str, int], Mapping[str, object]] | None = None,
-    ) -> Results:
-        writer = ResultsWriter(tmp_path / name, plan, metadata or {})
-        for key, values in samples.items():
-            cell, arm, process = key
-            noted = {
-                **machine,
-                "name": f"{plan.scenarios[cell].name}/{arm}",
-                "date": f"2026-03-04 05:06:{process:02}",
-                "duration": 1.0,
-                "load_avg_1min": 0.5,
-                "stepbench_process": process,
-                "stepbench_requests_mean": 2.0,
-                "stepbench_tokens_first": 64.0,
-                "stepbench_tokens_last": 66.0,
-                "stepbench_tokens_mean": 65.0,
-                "stepbench_load_start": 0.25,
-                **(runs or {}).get(key, {}),
-            }
-            if isinstance(values, float):
-                values = [values] * plan.protocol.values  # noqa: PLW2901
-            run = pyperf.Run(values, metadata=noted, collect_metadata=False)
-            writer.add(pyperf.Benchmark([run]))
-        return load(tmp_path / name)
 
-    return write
+def results_in(
+    folder: Path,
+    plan: Plan,
+    samples: Samples,
+    *,
+    name: str = "results.json",
+    machine: Mapping[str, object] = MACHINE,
+    metadata: Mapping[str, str | int | float] | None = None,
+    runs: Mapping[tuple[int, str, int], Mapping[str, object]] | None = None,
+) -> Results:
+    """Write a results file into a folder and read it back."""
+    writer = ResultsWriter(folder / name, plan, metadata or {})
+    for key, values in samples.items():
+        cell, arm, process = key
+        noted = {
+            **machine,
+            "name": f"{plan.scenarios[cell].name}/{arm}",
+            "date": f"2026-03-04 05:06:{process:02}",
+            "duration": 1.0,
+            "load_avg_1min": 0.5,
+            "stepbench_process": process,
+            "stepbench_requests_mean": 2.0,
+            "stepbench_tokens_first": 64.0,
+            "stepbench_tokens_last": 66.0,
+            "stepbench_tokens_mean": 65.0,
+            "stepbench_load_start": 0.25,
+            **(runs or {}).get(key, {}),
+        }
+        if isinstance(values, float):
+            values = [values] * plan.protocol.values  # noqa: PLW2901
+        run = pyperf.Run(values, metadata=noted, collect_metadata=False)
+        writer.add(pyperf.Benchmark([run]))
+    return load(folder / name)
 
 
 def make_cell(

@@ -12,7 +12,7 @@ from reports.document.page import prose, render_page, sort_key
 from reports.evidence import Evidence
 from reports.render.table import Value
 
-from ..conftest import WriteResults, make_plan
+from ..conftest import WriteResults, make_plan, results_in
 from ..evidence import (
     HOSTILE,
     HOSTILE_LINE,
@@ -52,15 +52,16 @@ class Page(HTMLParser):
         return [attrs for name, attrs in self.elements if name == tag]
 
 
-@pytest.fixture
-def whole(write_results: WriteResults) -> Evidence:
+@pytest.fixture(scope="module")
+def whole(tmp_path_factory: pytest.TempPathFactory) -> Evidence:
     samples = {
         (cell, arm, process): [1e-3 / (1 + index) * (1 + i / 100) for i in range(3)]
         for cell in range(2)
         for index, arm in enumerate(ARMS)
         for process in range(2)
     }
-    results = write_results(make_plan(SMALL, LARGE, arms=ARMS), samples)
+    folder = tmp_path_factory.mktemp("whole")
+    results = results_in(folder, make_plan(SMALL, LARGE, arms=ARMS), samples)
     return Evidence(
         (results,),
         (duet_file(Kind.NO_DIFFERENCE),),
@@ -71,8 +72,20 @@ def whole(write_results: WriteResults) -> Evidence:
     )
 
 
-def test_the_page_is_well_formed_and_whole(whole: Evidence):
-    page = Page(render_page(whole))
+@pytest.fixture(scope="module")
+def told() -> list[str]:
+    """What is being made while the page of all evidence is."""
+    return []
+
+
+@pytest.fixture(scope="module")
+def text(whole: Evidence, told: list[str]) -> str:
+    """That page, which takes seconds to draw."""
+    return render_page(whole, told.append)
+
+
+def test_the_page_is_well_formed_and_whole(text: str):
+    page = Page(text)
 
     assert page.all("html") == [{"lang": "en"}]
     headings = [tag for tag, _ in page.elements if re.fullmatch(r"h\d", tag)]
@@ -89,8 +102,7 @@ def test_the_page_is_well_formed_and_whole(whole: Evidence):
     assert all(head["scope"] == "col" for head in page.all("th"))
 
 
-def test_nothing_is_fetched(whole: Evidence):
-    text = render_page(whole)
+def test_nothing_is_fetched(text: str):
     page = Page(text)
 
     (policy,) = [m for m in page.all("meta") if m.get("http-equiv") == "Content-Security-Policy"]
@@ -107,8 +119,7 @@ def test_nothing_is_fetched(whole: Evidence):
     assert "url(" not in text
 
 
-def test_each_figure_stands_there_with_interval_and_samples(whole: Evidence):
-    text = render_page(whole)
+def test_each_figure_stands_there_with_interval_and_samples(text: str):
     (script,) = re.findall(r'id="samples">(.*?)</script>', text, flags=re.DOTALL)
 
     (file,) = json.loads(script)
@@ -121,9 +132,7 @@ def test_each_figure_stands_there_with_interval_and_samples(whole: Evidence):
     assert ">1.01 ms to 1.01 ms</td>" in text
 
 
-def test_rows_can_be_sorted_on_their_own(whole: Evidence):
-    text = render_page(whole)
-
+def test_rows_can_be_sorted_on_their_own(text: str):
     # What tells the cell stands in each row, and numbers are sorted by their values.
     assert text.count('<td data-key="256">256</td>') >= 5
     assert '<td data-key="0.00101">1.01 ms</td>' in text
@@ -164,8 +173,8 @@ def test_names_are_text(write_results: WriteResults):
     assert page.all("b") == []
 
 
-def test_the_plots_are_there_for_light_and_for_dark(whole: Evidence):
-    page = Page(render_page(whole))
+def test_the_plots_are_there_for_light_and_for_dark(text: str):
+    page = Page(text)
 
     pairs = list(zip(page.all("source"), page.all("img"), strict=True))
     for dark, light in pairs:
@@ -183,8 +192,6 @@ def test_a_page_of_a_part_says_what_is_missing():
     assert Page(text).all("img") == []
 
 
-def test_what_is_being_made_is_told(whole: Evidence):
-    told: list[str] = []
-    render_page(whole, told.append)
-
+@pytest.mark.usefixtures("text")
+def test_what_is_being_made_is_told(told: list[str]):
     assert told[:2] == ["drawing speedup", "drawing scaling"]

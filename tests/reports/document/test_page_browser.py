@@ -13,7 +13,7 @@ from harness.compare.figure import Kind
 from reports.document.page import render_page
 from reports.evidence import Evidence
 
-from ..conftest import WriteResults, make_plan
+from ..conftest import make_plan, results_in
 from ..evidence import (
     LARGE,
     SMALL,
@@ -74,9 +74,10 @@ def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Chrome]:
     driver.quit()
 
 
-@pytest.fixture
-def page(browser: Chrome, write_results: WriteResults, tmp_path: Path) -> Iterator[Chrome]:
-    """The browser, with the page of one file of each kind, from disk."""
+@pytest.fixture(scope="module")
+def file(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The page of one file of each kind, which takes seconds to draw."""
+    folder = tmp_path_factory.mktemp("page")
     samples = {
         (cell, arm, process): [(1 + cell) * 1e-3 / (1 + index) * (1 + i / 100) for i in range(3)]
         for cell in range(2)
@@ -84,15 +85,21 @@ def page(browser: Chrome, write_results: WriteResults, tmp_path: Path) -> Iterat
         for process in range(2)
     }
     evidence = Evidence(
-        (write_results(make_plan(SMALL, LARGE, arms=ARMS), samples),),
+        (results_in(folder, make_plan(SMALL, LARGE, arms=ARMS), samples),),
         (duet_file(Kind.INCONCLUSIVE),),
         (work_file(),),
         (verification_file(different=True),),
         (gate_file(),),
         (overlap_file(),),
     )
-    file = tmp_path / "page.html"
+    file = folder / "page.html"
     file.write_text(render_page(evidence), encoding="utf-8")
+    return file
+
+
+@pytest.fixture
+def page(browser: Chrome, file: Path) -> Iterator[Chrome]:
+    """The browser, with that page anew, from disk."""
     media(browser, "screen", "light")
     browser.set_window_size(1200, 1000)
     browser.get_log("browser")  # Of the page before.
