@@ -17,6 +17,8 @@ SUPPORTED = ["3.11", "3.12", "3.13"]
 NATIVE = Path("stubs", "native")
 # What holds for every provider, and for the native one alone.
 CONTRACT = ["tests/stubs", "tests/scenarios/test_providers_agree.py"]
+# As many processes as there are cores; what shares a browser stays together.
+_AT_ONCE = ["-q", "-n", "auto", "--dist", "loadgroup", "--benchmark-disable"]
 # The sanitizers keep freed memory: instead of its resident memory, its leaks are looked at.
 MILLION_CALLS = "tests/stubs/test_native.py::test_a_million_calls_leak_nothing"
 
@@ -56,8 +58,22 @@ def gpu(session: nox.Session) -> None:
 
 @nox.session
 def tests(session: nox.Session) -> None:
-    """Run the tests on the running Python, with coverage."""
+    """Run the tests on the running Python."""
     _test(session)
+
+
+@nox.session
+def coverage(session: nox.Session) -> None:
+    """Run all tests, also those that take long, and count what they cover."""
+    _prepare(session)
+    # Worker processes and the command write coverage files of their own.
+    session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
+    session.run("coverage", "erase")
+    session.run("coverage", "run", "-m", "pytest", "--thorough", *(session.posargs or _AT_ONCE))
+    session.run("coverage", "combine", "--quiet")
+    # A part of the tests says nothing about what all of them cover.
+    floor = [] if session.posargs else ["--fail-under=95"]
+    session.run("coverage", "report", *floor)
 
 
 @nox.session(python=SUPPORTED)
@@ -141,17 +157,14 @@ def lint(session: nox.Session) -> None:
 
 
 def _test(session: nox.Session, *pinned: str) -> None:
+    _prepare(session, *pinned)
+    session.run("pytest", *(session.posargs or _AT_ONCE))
+
+
+def _prepare(session: nox.Session, *pinned: str) -> None:
     groups = nox.project.dependency_groups(PYPROJECT, "test")
     session.install("-e", ".[history,mutants]", *groups, *pinned)
     _add_native(session)
-    # Worker processes and the command write coverage files of their own.
-    session.env["COVERAGE_FILE"] = str(Path(session.create_tmp()) / "coverage")
-    session.run("coverage", "erase")
-    session.run("coverage", "run", "-m", "pytest", *session.posargs)
-    session.run("coverage", "combine", "--quiet")
-    # A part of the tests says nothing about what all of them cover.
-    floor = [] if session.posargs else ["--fail-under=95"]
-    session.run("coverage", "report", *floor)
 
 
 def _add_native(session: nox.Session) -> None:

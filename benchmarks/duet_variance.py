@@ -163,7 +163,7 @@ def main(cells: str, processes: int, segments: int, *, worker: bool) -> None:
         result, job = take_over_stdout(), json.load(sys.stdin)
         if job["cpu"] is not None:
             pin(job["cpu"])
-        json.dump(measure(job), result)
+        result.write(json.dumps(measure(job)))
         result.flush()
         os._exit(0)
     cpus, provider = choose_cpus(None), check_provider("auto")

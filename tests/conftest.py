@@ -7,9 +7,30 @@ from collections.abc import Iterator
 import pytest
 from hypothesis import settings
 
+from harness.system import cores
+
 # Examples are checked for what they give, never for how long they take.
-settings.register_profile("untimed", deadline=None)
-settings.load_profile("untimed")
+settings.register_profile("quick", deadline=None, max_examples=25)
+settings.register_profile("thorough", deadline=None, max_examples=200)
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption(
+        "--thorough", action="store_true", help="run the tests that take long, on more examples"
+    )
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    settings.load_profile("thorough" if config.getoption("--thorough") else "quick")
+
+
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Leave out what takes long, unless it is asked for."""
+    if config.getoption("--thorough"):
+        return
+    left_out = [item for item in items if item.get_closest_marker("thorough")]
+    items[:] = [item for item in items if not item.get_closest_marker("thorough")]
+    config.hook.pytest_deselected(items=left_out)
 
 
 @pytest.fixture(scope="session", autouse=True)
@@ -19,6 +40,16 @@ def no_repository_around_temporary_folders(
     """They may lie inside this project's clone, which git would take for theirs."""
     with pytest.MonkeyPatch.context() as patch:
         patch.setenv("GIT_CEILING_DIRECTORIES", str(tmp_path_factory.getbasetemp()))
+        yield
+
+
+@pytest.fixture(scope="session", autouse=True)
+def locks_of_its_own(tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """What other processes of the tests measure at the same time keeps no core from this one."""
+    folder = tmp_path_factory.mktemp("temporary")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("TMPDIR", str(folder))
+        patch.setattr(cores, "_LOCKS", folder / "stepbench-locks")
         yield
 
 

@@ -26,7 +26,7 @@ def main() -> None:
     gc.collect()
     gc.freeze()
     costs = calibrate(load_provider(job["provider"]), lengths=job["lengths"])
-    json.dump([asdict(cost) for cost in costs], result)
+    result.write(json.dumps([asdict(cost) for cost in costs]))
     result.flush()
     os._exit(0)
 

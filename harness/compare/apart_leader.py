@@ -52,7 +52,7 @@ def main() -> None:
         document = {"lost": str(error)}
     except WorkerError as error:
         document = {"failed": str(error)}
-    json.dump(document, result)
+    result.write(json.dumps(document))
     result.flush()
 
 

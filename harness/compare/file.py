@@ -75,7 +75,9 @@ def write_duet(
         "scenarios": [scenario.to_dict() for scenario in duet.scenarios],
         "cells": [cell_document(result) for result in results],
     }
-    write_atomically(path, lambda file: json.dump(document, file, allow_nan=False))
+    # Not json.dump, which encodes a piece at a time, ten times as slowly.
+    text = json.dumps(document, allow_nan=False)
+    write_atomically(path, lambda file: file.write(text))
 
 
 def finite(values: Mapping[str, Any]) -> dict[str, Any]:

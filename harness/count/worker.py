@@ -50,7 +50,7 @@ def main() -> None:
     except BaseException as error:  # The arm's own and nobody's signal: sys.exit, for one.
         answer = {"error": "worker", "message": described(error)}
     del kept
-    json.dump(answer, result)
+    result.write(json.dumps(answer))
     result.flush()
     # Not by returning: that would wait for threads which the arm has left.
     os._exit(0)

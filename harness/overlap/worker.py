@@ -40,7 +40,7 @@ def main() -> None:
     if job["cpu"] is not None:
         # Before the workload is built, so that its memory is this core's own.
         pin(job["cpu"])
-    json.dump(measure(job), result)
+    result.write(json.dumps(measure(job)))
     result.flush()
     # Freeing a million ints one by one would take longer than a short measurement did.
     os._exit(0)

@@ -5,6 +5,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 SCRIPT = Path(__file__).parents[2] / "benchmarks/gpu_overlap.py"
 
 
@@ -38,6 +40,7 @@ def test_without_a_gpu_one_line_says_so(tmp_path: Path):
     assert done.stdout == ""
 
 
+@pytest.mark.thorough
 def test_samples_table_and_plot_are_written(tmp_path: Path):
     done = run(
         tmp_path,

@@ -13,6 +13,7 @@ import history_speed
 from click.testing import CliRunner
 
 
+@pytest.mark.thorough
 def test_the_speed_is_that_of_the_command_itself():
     ran = CliRunner().invoke(history_speed.main, ["--runs", "3", "--times", "1"])
 

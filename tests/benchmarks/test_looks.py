@@ -36,6 +36,7 @@ def test_the_table_has_the_last_look_within_each_length(at_once: str, lengths: l
     assert {len(row) for row in rows} == {len(head)}
 
 
+@pytest.mark.thorough
 def test_what_a_run_errs_by_is_told():
     arguments = ("--runs", "1000", "--comparisons", "2")
     _, rows = run(*arguments)

@@ -13,6 +13,7 @@ from scenarios.scenario import SteadyDecode
 CELL = SteadyDecode(requests=2, tokens=64)
 
 
+@pytest.mark.thorough
 def test_both_ways_are_measured_for_real():
     ran = CliRunner().invoke(
         table_precision.main, ["--cells", "2x64", "--times", "2", "--seconds", "1", "--hog"]

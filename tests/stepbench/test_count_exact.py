@@ -232,6 +232,7 @@ def test_an_arm_that_hands_out_nothing_is_told_nothing_about(
     assert (work["variations"], work["delegated"]) == ([], nothing)
 
 
+@pytest.mark.thorough
 def test_a_thread_that_never_rests_is_told(run_here: Run, write: Callable[[str], None]):
     write("""\
 if not hasattr(self, "poller"):

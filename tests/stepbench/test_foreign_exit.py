@@ -56,13 +56,13 @@ def test_an_arm_from_elsewhere_that_ends_its_process_is_no_pass(
 def test_an_arm_from_elsewhere_that_hangs_is_no_pass(
     run_here: Run, monkeypatch: pytest.MonkeyPatch, command: list[str], arm: str
 ):
-    monkeypatch.setattr(compare, "FOREIGN_LIMIT", 8.0)
-    monkeypatch.setattr(verify, "_LIMIT", 8.0)
+    monkeypatch.setattr(compare, "FOREIGN_LIMIT", 4.0)
+    monkeypatch.setattr(verify, "_LIMIT", 4.0)
 
     ran = run_here(*command, arm, "-q")
 
     assert (ran.code, ran.out) == (1, "")
-    assert ran.err.endswith(": a process of play_runs hung: no result in 8 s\n")
+    assert ran.err.endswith(": a process of play_runs hung: no result in 4 s\n")
 
 
 @pytest.mark.parametrize("arm", ["print('a word')"], indirect=True)

@@ -9,6 +9,9 @@ import pytest
 from .conftest import Ran
 from .gate_copy import BASE, CELL, CONFIG, ROOT, Copy
 
+# The copy is made once.
+pytestmark = pytest.mark.xdist_group("gate")
+
 ARM = "connector/incremental.py"
 
 # One request in fifty is looked at twice, which finds nothing new the second time.
@@ -75,6 +78,7 @@ def test_nothing_changed_passes_and_is_not_timed(copy: Copy):
     }
 
 
+@pytest.mark.thorough
 def test_a_comment_is_no_change_of_an_arm(copy: Copy):
     copy.edit(ARM, "\nfrom collections import", "\n# A comment.\nfrom collections import")
     ran = copy.gate()
@@ -85,6 +89,7 @@ def test_a_comment_is_no_change_of_an_arm(copy: Copy):
     )
 
 
+@pytest.mark.thorough
 def test_what_makes_nothing_slower_is_timed_and_no_regression(copy: Copy):
     copy.edit(ARM, "\nfrom collections import", "\n_UNUSED = None\nfrom collections import")
     ran = copy.gate()
@@ -95,6 +100,7 @@ def test_what_makes_nothing_slower_is_timed_and_no_regression(copy: Copy):
     assert set(outcomes(ran)) - {name} == {"equivalence", "exact work", "growth", "time of batched"}
 
 
+@pytest.mark.thorough
 def test_a_slowdown_of_two_percent_is_found(copy: Copy):
     copy.edit(ARM, LAST, TWO_PERCENT)
     # Whoever accepts the work has still to explain the time.
@@ -133,6 +139,7 @@ RENAMED = [
 ]
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize(("file", "change", "words"), RENAMED, ids=["configured", "catalogue"])
 def test_a_renamed_cell_has_nothing_to_compare_with(
     copy: Copy, file: str, change: tuple[str, str], words: str
@@ -144,6 +151,7 @@ def test_a_renamed_cell_has_nothing_to_compare_with(
     assert rows(ran)["cells"][1].startswith(words)
 
 
+@pytest.mark.thorough
 def test_a_cell_that_is_renamed_everywhere_has_no_budget(copy: Copy):
     for file, change, _ in RENAMED:
         copy.edit(file, *change)
@@ -163,6 +171,7 @@ def test_a_wrong_output_is_found_with_what_differs(copy: Copy):
     assert "cached_requests[0].num_scheduled_tokens" in ran.out
 
 
+@pytest.mark.thorough
 def test_a_base_that_does_not_exist_is_nothing_to_compare_with(copy: Copy):
     ran = copy.gate("--base", "no-such-revision")
     assert ran.code == 4
@@ -179,6 +188,7 @@ def edit_tokens(copy: Copy, by: int) -> None:
     )
 
 
+@pytest.mark.thorough
 def test_a_budget_that_was_raised_by_hand_is_no_budget(copy: Copy):
     edit_tokens(copy, 1)
     ran = copy.gate()
@@ -190,6 +200,7 @@ def test_a_budget_that_was_raised_by_hand_is_no_budget(copy: Copy):
     )
 
 
+@pytest.mark.thorough
 def test_a_budget_that_was_lowered_by_hand_is_exceeded(copy: Copy):
     edit_tokens(copy, -1)
     ran = copy.gate()
@@ -197,6 +208,7 @@ def test_a_budget_that_was_lowered_by_hand_is_exceeded(copy: Copy):
     assert f"- over budget: {CELL}, incremental: tokens 50 per iteration, budget 49\n" in ran.out
 
 
+@pytest.mark.thorough
 def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Copy):
     copy.write("connector/newer.py", (copy.root / ARM).read_text())
     line = '    "incremental": "connector.incremental",\n'
@@ -213,6 +225,7 @@ def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Co
     )
 
 
+@pytest.mark.thorough
 def test_an_arm_or_a_cell_that_is_checked_no_more_is_no_pass(copy: Copy):
     copy.write("stepbench.toml", CONFIG.replace('"incremental", "batched"', '"batched"'))
     ran = copy.gate()
@@ -240,6 +253,7 @@ def test_an_arm_that_ends_its_process_is_a_regression(copy: Copy, line: str, wor
     assert step["summary"] == f"incremental: runs 0 to 4: {words}"
 
 
+@pytest.mark.thorough
 def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
     act(
         copy,
@@ -254,6 +268,7 @@ def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
     )
 
 
+@pytest.mark.thorough
 def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
     act(copy, "import time", "time.sleep(60)")
     code = "from stepbench import cli, gate; gate._LIMIT = 8; cli.main()"
@@ -263,6 +278,7 @@ def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
     assert rows(ran) == {"equivalence": ("failed", words)}
 
 
+@pytest.mark.thorough
 def test_an_arm_that_cannot_be_imported_is_a_regression(copy: Copy):
     copy.write(ARM, "def (\n")
     ran = copy.gate("-q")

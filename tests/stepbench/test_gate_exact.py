@@ -6,6 +6,9 @@ import pytest
 
 from .gate_copy import BASE, Copy
 
+# The same of ``count`` alone is in test_count_exact.py.
+pytestmark = [pytest.mark.xdist_group("gate"), pytest.mark.thorough]
+
 ARM = "connector/incremental.py"
 FIRST = "        scheduler_output = SchedulerOutput(attention_dp_rank=self.attention_dp_rank)\n"
 CHECK = ("count", "--check", "-q", "--scenario", "small", "--arms", "incremental,batched,floor")

@@ -26,6 +26,7 @@ def held_against(
     return verify(Contest({"arm": arm}, "base", reference), range(runs), 0)
 
 
+@pytest.mark.thorough
 def test_two_revisions_do_the_same_with_less_work(engine: Checkout):
     before, after = engine.add(BEFORE), engine.add(AFTER)
 

@@ -4,29 +4,29 @@ import functools
 import math
 import random
 from collections import Counter
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 
 import pytest
 
 from harness.compare import figure
-from harness.compare import processes as duet_processes
 from harness.compare.duet import Duet
 from harness.compare.figure import Kind
 from harness.compare.run import compare_cell
-from harness.compare.verdict import overall
+from harness.compare.verdict import Process, overall
+from harness.stats.means import Means, Reading
 from scenarios.scenario import SteadyDecode
 
-from ..duet_workers import A, B, Draws, Workers
+from ..duet_workers import A, B
 
 # How much processes differ: standard deviation of the log ratio of two copies.
 NOISE = 0.0036
 
 
-def drawn(seed: int, effect: float, *, heavy: float) -> Draws:
+def drawn(seed: int, effect: float, *, heavy: float) -> Iterator[Process]:
     """Processes whose log ratios vary by ``NOISE``.
 
     The copies are loaded and placed anew in each: the log time of each varies by itself. A share
-    ``heavy`` of the processes has one of the four 2 % off.
+    ``heavy`` of the processes has one of the four 2 % off. All steps of a process take as long.
     """
     rng = random.Random(seed)
     while True:
@@ -34,7 +34,10 @@ def drawn(seed: int, effect: float, *, heavy: float) -> Draws:
         if rng.random() < heavy:
             times[rng.randrange(4)] += rng.choice([-0.02, 0.02])
         a, b, a_again, b_again = times
-        yield effect + (b + b_again - a - a_again) / 2, (a_again + b_again - a - b) / 2, 1.0
+        own = effect + (b + b_again - a - a_again) / 2
+        controls = (a_again - a, b_again - b)
+        reading, second = Reading(own, controls), (1e-3, 1e-3)
+        yield Process(own, controls, 1.0, second, Means(reading, reading, second, second, (0, 0)))
 
 
 Simulate = Callable[..., Counter[Kind]]
@@ -46,25 +49,26 @@ def simulate(monkeypatch: pytest.MonkeyPatch) -> Simulate:
 
     The verdicts are those on the whole.
     """
-    workers = Workers(monkeypatch)
-    # What would take most of the time: the same few quantiles, each of them by bisection, and jobs
-    # that no worker reads.
+    # What would take most of the time: the same few quantiles, each of them by bisection.
     monkeypatch.setattr(figure, "student_t", functools.cache(figure.student_t))
-    monkeypatch.setattr(duet_processes, "asdict", lambda _source: {})
-    monkeypatch.setattr(SteadyDecode, "to_dict", lambda _scenario: {})
 
     def run(
         runs: int, cells: int, effect: float, heavy: float = 0.0, seconds: float = 0.4
     ) -> Counter[Kind]:
         grid = tuple(SteadyDecode(requests=1 + n, tokens=8) for n in range(cells))
         duet = Duet(A, B, grid)
-        workers.seconds = seconds
-        workers.draws = drawn(1, effect, heavy=heavy)
-        found: Counter[Kind] = Counter()
-        for _ in range(runs):
-            workers.calls.clear()
-            found[overall([compare_cell(duet, cell).verdict.kind for cell in grid])] += 1
-        return found
+        processes = drawn(1, effect, heavy=heavy)
+
+        def kind(cell: SteadyDecode) -> Kind:
+            spent = [0.0]
+
+            def drawing() -> Process:
+                spent[0] += seconds
+                return next(processes)
+
+            return compare_cell(duet, cell, draw=drawing, clock=lambda: spent[0]).verdict.kind
+
+        return Counter(overall([kind(cell) for cell in grid]) for _ in range(runs))
 
     return run
 
@@ -99,14 +103,21 @@ def test_of_arms_on_the_threshold_hardly_anything_is_said(simulate: Simulate, ef
     assert found[Kind.SLOWER] + found[Kind.FASTER] <= 5
 
 
-@pytest.mark.parametrize("heavy", [0.0, 0.1])
+@pytest.mark.parametrize(
+    ("runs", "most", "heavy"),
+    [
+        (10, 1, 0.0),
+        pytest.param(100, 5, 0.0, marks=pytest.mark.thorough),
+        pytest.param(100, 5, 0.1, marks=pytest.mark.thorough),
+    ],
+)
 def test_of_all_cells_on_the_threshold_hardly_one_is_called_different(
-    simulate: Simulate, heavy: float
+    simulate: Simulate, runs: int, most: int, heavy: float
 ):
     """The worst there is for false alarms: 2.5 %."""
-    found = simulate(100, 12, math.log1p(0.005), heavy, 0.17)
+    found = simulate(runs, 12, math.log1p(0.005), heavy, 0.17)
 
-    assert found[Kind.SLOWER] + found[Kind.FASTER] <= 5
+    assert found[Kind.SLOWER] + found[Kind.FASTER] <= most
 
 
 # With slow processes there is time for few: to judge the means as well, at no more false alarms,

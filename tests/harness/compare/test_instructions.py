@@ -275,6 +275,7 @@ def test_three_real_runs_are_identical_and_extra_work_counts(tmp_path: Path):
 
 
 @needs_valgrind
+@pytest.mark.thorough
 def test_two_copies_of_the_same_code_give_the_same_count():
     source = find_source("incremental")
     copy = ArmSource("git:HEAD~1:incremental", "incremental", "0123456789ab:x.py", source.text)
@@ -286,6 +287,7 @@ def test_two_copies_of_the_same_code_give_the_same_count():
 
 
 @needs_valgrind
+@pytest.mark.thorough
 def test_a_real_arm_that_breaks_is_named():
     spec = f"file:{SUBJECTS / 'crash.py'}"
 

@@ -162,9 +162,9 @@ def test_with_a_limit_no_call_is_made_here(arguments: list[tuple[int]]):
 @pytest.mark.parametrize("jobs", [1, 2])
 def test_a_process_that_hangs_is_killed_and_named(jobs: int):
     before = child_processes()
-    results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=8, describe=named)
+    results = spread(hangs, [(0,), (1,), (2,)], jobs, limit=3, describe=named)
     assert next(results) == 0
-    words = r"^number 1: a process of hangs hung: no result in 8 s$"
+    words = r"^number 1: a process of hangs hung: no result in 3 s$"
     with pytest.raises(WorkerError, match=words):
         next(results)
     assert child_processes() == before

@@ -278,6 +278,8 @@ SHRUNK = {
 }
 
 
+# The random runs of ``verify`` catch them all as well: test_runs.py.
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", [name for name in WRONG_ARMS if name not in SHRUNK])
 def test_a_wrong_arm_is_caught(name: str):
     with pytest.raises(DepartureError) as caught:
@@ -286,6 +288,7 @@ def test_a_wrong_arm_is_caught(name: str):
     assert caught.value.difference.arm == name
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("name", SHRUNK)
 def test_a_failure_is_shrunk(name: str):
     machine = machine_of(name)

@@ -25,6 +25,9 @@ from ..evidence import (
     work_file,
 )
 
+# Its page is drawn once.
+pytestmark = pytest.mark.xdist_group("page")
+
 VOID = {"meta", "source", "img", "link", "br", "hr", "input"}
 ARMS = ("full-copy", "incremental", "floor")
 
