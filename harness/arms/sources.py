@@ -10,13 +10,11 @@ from __future__ import annotations
 
 import contextlib
 import hashlib
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path, PurePosixPath
-from typing import Any
 
 from harness.system import git
-from harness.system.documents import text
 from stepbench_core.errors import InputError, NoBaselineError, unknown
 
 from .linking import SURFACE, belongs_to_engine, find_imports
@@ -264,8 +262,3 @@ def _path(name: str) -> Path:
     if name not in ARMS:
         raise unknown("arm", name, ARMS)
     return ROOT.joinpath(*ARMS[name].split(".")).with_suffix(".py")
-
-
-def read_source(record: Mapping[str, Any]) -> ArmSource:
-    """Return the arm that a file holds; raises ValueError where one of its texts is none."""
-    return ArmSource(**{name: text(value) for name, value in record.items()})

@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arms.sources import read_source
+from harness.arms.stored import read_source
 from harness.stats.estimates import Estimate
 from harness.stats.means import Means, Reading
 from harness.system.documents import DAMAGED, check_format, damaged, number, text, whole

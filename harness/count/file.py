@@ -6,19 +6,11 @@ from collections import Counter
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from harness.system.documents import (
-    DAMAGED,
-    FORMAT,
-    about,
-    check,
-    check_format,
-    damaged,
-    number,
-    text,
-    whole,
-)
+import msgspec
+
+from harness.system.documents import DAMAGED, FORMAT, About, Number, check, damaged, decode
 from scenarios.scenario import from_dict
 
 from .delegated import Delegated
@@ -26,8 +18,6 @@ from .work import FIGURES, Variation, Work
 
 # The key that says which document it is, with the version of its format.
 WORK = "stepbench_work_format"
-
-_LEAST_REQUESTS = 1e-6
 
 
 @dataclass(frozen=True)
@@ -49,51 +39,50 @@ class WorkFile:
     metadata: Mapping[str, Any] = field(default_factory=dict)
 
 
+class _Work(msgspec.Struct, frozen=True):
+    scenario: dict[str, Any]
+    arm: str
+    iterations: Annotated[int, msgspec.Meta(ge=1)]
+    requests_mean: Annotated[float, msgspec.Meta(gt=1e-6, lt=1e15)]
+    tokens_mean: Number
+    per_iteration: dict[str, Number | None]
+    calls_per_iteration: dict[str, Number]
+    # Files of before do not say.
+    delegated: Delegated = msgspec.field(default_factory=Delegated)
+    variations: list[Variation] = []
+
+    def work(self) -> Work:
+        """Return what was counted. Raises InputError or ValueError where that cannot be."""
+        figures = {name: mean for name, mean in self.per_iteration.items() if mean is not None}
+        check(figures.keys() <= set(FIGURES), "a figure that is unknown")
+        requests = self.requests_mean * self.iterations
+        return Work(
+            from_dict(self.scenario),
+            self.arm,
+            self.iterations,
+            round(requests),
+            round(self.tokens_mean * requests),
+            self._totals(self.calls_per_iteration),
+            self._totals(figures),
+            delegated=self.delegated,
+            variations=self.variations,
+        )
+
+    def _totals(self, means: Mapping[str, float]) -> Counter[str]:
+        # Sums of whole numbers, which the division by their number rounded.
+        return Counter({name: round(mean * self.iterations) for name, mean in means.items()})
+
+
+class _Document(About, frozen=True, kw_only=True):
+    python: str
+    work: Annotated[list[_Work], msgspec.Meta(min_length=1)]
+
+
 def load_work(path: Path, document: Mapping[str, Any]) -> WorkFile:
     """Return the counted work that a document holds. Raises InputError if it is damaged."""
-    check_format(path, document, WORK, FORMAT)
+    found = decode(path, document, WORK, FORMAT, _Document)
     try:
-        works = tuple(map(_work, document["work"]))
-        check(bool(works), "it holds no work")
-        return WorkFile(path, text(document["python"]), works, *about(document))
+        works = tuple(each.work() for each in found.work)
     except DAMAGED as error:
         raise damaged(path, error) from None
-
-
-def _work(record: Mapping[str, Any]) -> Work:
-    iterations, requests = whole(record["iterations"]), number(record["requests_mean"])
-    check(iterations > 0 and requests > _LEAST_REQUESTS, "a cell without iterations or requests")
-    scenario, tokens = from_dict(record["scenario"]), number(record["tokens_mean"])
-
-    def totals(means: Mapping[str, Any]) -> Counter[str]:
-        # Sums of whole numbers, which the division by their number rounded.
-        return Counter({name: round(number(mean) * iterations) for name, mean in means.items()})
-
-    figures = {name: mean for name, mean in record["per_iteration"].items() if mean is not None}
-    check(figures.keys() <= set(FIGURES), "a figure that is unknown")
-    return Work(
-        scenario,
-        text(record["arm"]),
-        iterations,
-        round(requests * iterations),
-        round(tokens * requests * iterations),
-        totals(record["calls_per_iteration"]),
-        totals(figures),
-        # Files of before do not say.
-        delegated=_delegated(record.get("delegated", {})),
-        variations=list(map(_variation, record.get("variations", []))),
-    )
-
-
-def _delegated(record: Mapping[str, Any]) -> Delegated:
-    return Delegated(
-        whole(record.get("bytecodes", 0)),
-        list(map(text, record.get("threads", []))),
-        list(map(text, record.get("processes", []))),
-        bool(record.get("is_restless", False)),
-    )
-
-
-def _variation(record: Mapping[str, Any]) -> Variation:
-    low, high = number(record["low"]), number(record["high"])
-    return Variation(text(record["figure"]), low, high, bool(record["by_hash"]))
+    return WorkFile(path, found.python, works, found.origins, found.metadata)

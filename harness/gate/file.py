@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
-from harness.system.documents import DAMAGED, FORMAT, check_format, damaged, text, whole
+import msgspec
+
+from harness.system.documents import FORMAT, Whole, decode
 
 from .config import Outcome, Step
 
@@ -44,25 +46,32 @@ class GateFile:
         return str(self.metadata["command"])
 
 
+class _Metadata(msgspec.Struct, frozen=True):
+    where: str
+    command: str
+
+
+class _Step(msgspec.Struct, frozen=True):
+    step: str
+    outcome: Literal[
+        "passed", "failed", "cannot be run here", "inconclusive", "nothing to compare with"
+    ]
+    summary: str
+    details: str
+
+
+class _Document(msgspec.Struct, frozen=True):
+    base: str
+    steps: tuple[_Step, ...]
+    metadata: _Metadata
+    exit_code: Whole
+
+
 def load_gate(path: Path, document: Mapping[str, Any]) -> GateFile:
     """Return what a gate found, as a document holds it. Raises InputError if it is damaged."""
-    check_format(path, document, GATE, FORMAT)
-    try:
-        metadata = document["metadata"]
-        text(metadata["where"])
-        text(metadata["command"])
-        return GateFile(
-            path,
-            text(document["base"]),
-            tuple(map(_step, document["steps"])),
-            metadata,
-            whole(document["exit_code"]),
-        )
-    except DAMAGED as error:
-        raise damaged(path, error) from None
-
-
-def _step(record: Mapping[str, Any]) -> Step:
+    found = decode(path, document, GATE, FORMAT, _Document)
     outcomes = {outcome.words: outcome for outcome in Outcome}
-    outcome = outcomes[text(record["outcome"])]
-    return Step(text(record["step"]), outcome, text(record["summary"]), text(record["details"]))
+    steps = (
+        Step(each.step, outcomes[each.outcome], each.summary, each.details) for each in found.steps
+    )
+    return GateFile(path, found.base, tuple(steps), document["metadata"], found.exit_code)

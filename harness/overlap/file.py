@@ -8,7 +8,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from harness.arms.sources import read_source
+from harness.arms.stored import read_source
 from harness.forward.forward_time import ForwardTime
 from harness.system.documents import DAMAGED, check_format, damaged, number
 from harness.system.files import read_document, write_atomically

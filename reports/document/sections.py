@@ -156,28 +156,28 @@ def _verification(file: VerificationFile) -> Section:
         return Section(
             "Same outputs?",
             State.OPEN,
-            f"{file.missing['message']}.",
+            f"{file.missing.message}.",
             ("That says nothing about the outputs: what nothing stands in for is no mistake.",),
             (),
             " ".join(_where(file)),
         )
     if file.difference is not None:
         found = file.difference
-        operations = [f"{number}. {one}" for number, one in enumerate(found["operations"], start=1)]
-        reported = found.get("reported")
+        operations = [f"{number}. {one}" for number, one in enumerate(found.operations, start=1)]
+        reported = found.reported
         of_output = "" if reported is None else f", of the output of report {reported}"
         return Section(
             "Same outputs?",
             State.BAD,
-            f"{code(found['arm'])} departs from {code(file.against)} in run {found['run']} of seed "
+            f"{code(found.arm)} departs from {code(file.against)} in run {found.run} of seed "
             f"{file.seed}.",
             (
-                f"After report {found['step']}, field {found['field']}{of_output}: expected "
-                f"{code(found['expected'])}, found {code(found['actual'])}.",
+                f"After report {found.step}, field {found.field}{of_output}: expected "
+                f"{code(found.expected)}, found {code(found.actual)}.",
                 Table.of(words("Shortest operation list"), ((line,) for line in operations)),
             ),
             (),
-            " ".join(_where(file, found["repeat"])),
+            " ".join(_where(file, found.repeat)),
         )
     same = (
         f"{arms} gave the outputs of {code(file.against)}, field by field, in "

@@ -17,7 +17,7 @@ from harness.overlap.figures import figures
 from harness.overlap.file import OverlapFile
 from harness.overlap.run import CellRun, OverlapPlan
 from harness.stats.estimates import Estimate
-from harness.verify.file import VerificationFile
+from harness.verify.file import Found, VerificationFile
 from scenarios.scenario import SteadyDecode
 
 SMALL = SteadyDecode(requests=2, tokens=64)
@@ -58,16 +58,16 @@ def work_file() -> WorkFile:
 
 
 def verification_file(different: bool = False) -> VerificationFile:
-    difference = {
-        "arm": "batched",
-        "run": 17,
-        "step": 2,
-        "field": "new_tokens",
-        "expected": "[1]",
-        "actual": "[]",
-        "operations": ["join 0", "step"],
-        "repeat": "stepbench verify batched --run 17",
-    }
+    difference = Found(
+        arm="batched",
+        run=17,
+        step=2,
+        field="new_tokens",
+        expected="[1]",
+        actual="[]",
+        operations=["join 0", "step"],
+        repeat="stepbench verify batched --run 17",
+    )
     found = difference if different else None
     return VerificationFile(
         Path("same.json"), ("batched",), "full-copy", 3, 300, 22_000, found, (), {}, HERE

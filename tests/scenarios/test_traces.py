@@ -81,7 +81,7 @@ AZURE_2024 = (
         lambda text: text.replace("\n", "\r\n").encode(),
         lambda text: text.encode("utf-8-sig"),
         lambda text: text.encode("utf-16"),
-        lambda text: gzip.compress(text.encode("utf-8-sig")),
+        lambda text: gzip.compress(text.encode("utf-8-sig"), mtime=0),
     ],
     ids=["plain", "crlf", "mark", "utf-16", "gzip"],
 )
@@ -220,7 +220,7 @@ def test_a_malformed_mooncake_row_is_named_with_its_line(tmp_path: Path, row: st
     [
         ("a.csv", "", f"a.csv: it is empty: {EXPECTED}"),
         ("a.csv", "\n" * 3, f"a.csv: it is empty: {EXPECTED}"),
-        ("a.csv", gzip.compress(b""), f"a.csv: it is empty: {EXPECTED}"),
+        ("a.csv", gzip.compress(b"", mtime=0), f"a.csv: it is empty: {EXPECTED}"),
         ("a.csv", "TIMESTAMP,GeneratedTokens\nx,1\n", "a.csv:1: no column ContextTokens"),
         ("a.csv", "\nRequest tokens,other\n1,1\n", "a.csv:2: no column Response tokens"),
         ("a.csv", HEADER, "a.csv: the trace has no requests"),
@@ -229,16 +229,20 @@ def test_a_malformed_mooncake_row_is_named_with_its_line(tmp_path: Path, row: st
         ("a.jsonl", "a,b\n1,2\n", f"a.jsonl:1: {EXPECTED}; found 'a,b'"),
         ("a.jsonl", "[1, 2]\n", f"a.jsonl:1: {EXPECTED}; found '[1, 2]'"),
         ("a.jsonl", MOONCAKE.encode() + b"\xff\xfe", "a.jsonl: it is not text, or not in UTF-8"),
-        ("a.csv.gz", gzip.compress(AZURE.encode())[:-9], "a.csv.gz: a truncated gzip file"),
         (
             "a.csv.gz",
-            gzip.compress(AZURE.encode())[:-8] + b"8" * 8,
+            gzip.compress(AZURE.encode(), mtime=0)[:-9],
+            "a.csv.gz: a truncated gzip file",
+        ),
+        (
+            "a.csv.gz",
+            gzip.compress(AZURE.encode(), mtime=0)[:-8] + b"8" * 8,
             "a.csv.gz: a damaged gzip file",
         ),
         ("a.csv", "x" * 2_000_000, "a.csv:1: a line of more than 1,048,576 characters"),
         (
             "a.gz",
-            gzip.compress((b" " * 1023 + b"\n") * 2**15),
+            gzip.compress((b" " * 1023 + b"\n") * 2**15, mtime=0),
             "a.gz: it holds more than 16 MiB, which is too much to be read",
         ),
     ],

@@ -165,7 +165,7 @@ def test_a_trace_of_another_layout_is_told_by_its_content(run_here: Run, name: s
     rows = [f"{row},GPT-4,{10 + row % 7},{20 + row % 11},0,API log" for row in range(60)]
     failed = [f"{row},ChatGPT,0,0,0,Conversation log" for row in range(37)]
     text = "\r\n".join([head, *failed, "", *rows])
-    Path(name).write_bytes(gzip.compress(text.encode("utf-8-sig")))
+    Path(name).write_bytes(gzip.compress(text.encode("utf-8-sig"), mtime=0))
 
     ran = run_here("speedup", "--trace", name, "--max-batch", "4", *QUICK, "-q", "--json")
 
@@ -177,7 +177,7 @@ def test_a_trace_of_another_layout_is_told_by_its_content(run_here: Run, name: s
 
 
 def test_what_is_no_trace_is_refused_with_what_one_is(run_here: Run):
-    Path("x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n"))
+    Path("x.csv.gz").write_bytes(gzip.compress(b"a,b\n1,2\n", mtime=0))
 
     refused = run_here("speedup", "--trace", "x.csv.gz", *QUICK)
 

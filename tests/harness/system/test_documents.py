@@ -14,7 +14,7 @@ from harness.count.file import WorkFile, load_work
 from harness.count.work import Variation, Work
 from harness.gate.config import Outcome, Step
 from harness.gate.file import GateFile, load_gate
-from harness.verify.file import VerificationFile, load_verification
+from harness.verify.file import Found, VerificationFile, load_verification
 from scenarios.scenario import SteadyDecode
 from stepbench_core.errors import InputError
 
@@ -47,7 +47,7 @@ VERIFICATION: dict[str, Any] = {
     "difference": None,
     "uncovered": ["a shrink"],
 }
-DIFFERENCE = {
+DIFFERENCE: dict[str, Any] = {
     "arm": "batched",
     "run": 17,
     "step": 2,
@@ -97,7 +97,9 @@ def test_what_was_told_of_counted_work_is_whole_again():
     assert work.variations == [Variation("bytecodes", 1, 2.5, by_hash=True)]
     assert work.delegated == Delegated(7, ["worker"], ["os.fork"], is_restless=True)
     broken = record | {"delegated": {"threads": [3]}}
-    with pytest.raises(InputError, match="3 instead of a text"):
+    with pytest.raises(
+        InputError, match=r"expected str, got int at work\[0\]\.delegated\.threads\[0\]$"
+    ):
         load_work(PATH, WORK | {"work": [broken]})
 
 
@@ -107,7 +109,7 @@ def test_a_verification():
 
     expected = (PATH, ("batched",), "full-copy", 3, 300, 22_000)
     assert same == VerificationFile(*expected, None, ("a shrink",))
-    assert different == VerificationFile(*expected, DIFFERENCE, ("a shrink",))
+    assert different == VerificationFile(*expected, Found(**DIFFERENCE), ("a shrink",))
 
 
 def test_a_gate():
@@ -158,6 +160,7 @@ DAMAGE: list[tuple[str, tuple[str | int, ...], object]] = [
     ("verification", ("difference", "operations"), [1]),
     ("verification", ("difference", "step"), True),
     ("verification", ("difference",), "none"),
+    ("verification", ("metadata",), {"where": 3}),
     ("gate", ("base",), 1),
     ("gate", ("metadata",), None),
     ("gate", ("metadata",), []),
@@ -202,3 +205,33 @@ def test_the_words_of_an_outcome_are_all_different():
     others = ["cannot be run here", "inconclusive", "nothing to compare with"]
     assert words == ["passed", "failed", *others]
     assert json.dumps(words)
+
+
+@pytest.mark.parametrize(
+    ("kind", "where", "instead", "words"),
+    [
+        ("work", ("work", 0, "arm"), 3, "expected str, got int at work[0].arm"),
+        ("work", ("work", 0, "iterations"), 0, "expected int >= 1 at work[0].iterations"),
+        ("verification", ("difference", "step"), True, "expected int, got bool at difference.step"),
+        (
+            "gate",
+            ("steps", 0),
+            {"step": "x"},
+            "object missing required field outcome at steps[0]",
+        ),
+    ],
+)
+def test_what_was_expected_is_named_with_its_place(
+    kind: str, where: tuple[str | int, ...], instead: object, words: str
+):
+    document, loader = LOADERS[kind]
+    document = copy.deepcopy(document)
+    inner: Any = document
+    for name in where[:-1]:
+        inner = inner[name]
+    inner[where[-1]] = instead
+
+    with pytest.raises(InputError) as refused:
+        loader(PATH, document)
+
+    assert str(refused.value) == f"a folder/x.json: damaged: {words}"

@@ -78,8 +78,10 @@ def test_what_is_no_json_is_named_in_plain_words(tmp_path: Path, text: str, word
         lambda text: text.encode("utf-8-sig"),
         lambda text: text.encode("utf-16"),
         lambda text: b"\xfe\xff" + text.encode("utf-16-be"),
-        lambda text: gzip.compress(text.encode("utf-8-sig")),
-        lambda text: gzip.compress(text[:4].encode()) + gzip.compress(text[4:].encode()),
+        lambda text: gzip.compress(text.encode("utf-8-sig"), mtime=0),
+        lambda text: (
+            gzip.compress(text[:4].encode(), mtime=0) + gzip.compress(text[4:].encode(), mtime=0)
+        ),
         lambda text: text.replace("\n", "\r\n").encode(),
     ],
 )
@@ -94,10 +96,13 @@ def test_a_document_is_the_same_in_all_encodings(tmp_path: Path, encode: Callabl
     [
         (b"\x7fELF\xff\xfe\0", "it is not text, or not in UTF-8"),
         ("{}".encode("utf-16-le"), "it is not text, or not in UTF-8"),
-        (gzip.compress(b"{}")[:-5], "a truncated gzip file"),
-        (gzip.compress(b"{}")[:5], "a truncated gzip file"),
-        (gzip.compress(b"{}") + b"more", "a damaged gzip file"),
-        (gzip.compress(b" " * 2**26), "it holds more than 16 MiB, which is too much to be read"),
+        (gzip.compress(b"{}", mtime=0)[:-5], "a truncated gzip file"),
+        (gzip.compress(b"{}", mtime=0)[:5], "a truncated gzip file"),
+        (gzip.compress(b"{}", mtime=0) + b"more", "a damaged gzip file"),
+        (
+            gzip.compress(b" " * 2**26, mtime=0),
+            "it holds more than 16 MiB, which is too much to be read",
+        ),
     ],
     ids=["binary", "utf-16 without a mark", "cut", "no more than a head", "more", "bomb"],
 )
