@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     from selenium.webdriver import Chrome
 
 webdriver = pytest.importorskip("selenium.webdriver", reason="selenium is not installed")
+wait = pytest.importorskip("selenium.webdriver.support.wait", reason="selenium is not installed")
 axe = pytest.importorskip("axe_core_python.base", reason="axe-core-python is not installed")
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
@@ -185,7 +186,9 @@ def test_samples_are_shown_once_they_are_asked_for(page: Chrome):
 
     details[1].find_element("css selector", "summary").click()
 
-    shown = details[1].find_element("css selector", "pre").text
+    # They are filled in by an event that comes after the click.
+    samples = details[1].find_element("css selector", "pre")
+    shown = wait.WebDriverWait(page, 10).until(lambda _page: samples.text)
     assert shown.split("\n\n") == [
         "process 1: 500000 505000 510000",
         "process 2: 500000 505000 510000",
