@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import fnmatch
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from enum import IntEnum
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from harness.stats.estimates import is_finite
+import msgspec
+
+from harness.system.documents import Number, expected
 from harness.system.files import parse_toml
 from harness.verify.runs import MAX_RUNS
 from stepbench_core.errors import InputError
@@ -67,6 +69,11 @@ class Step:
     summary: str
     details: str = ""
     cell: Mapping[str, object] | None = None
+
+
+# A share below 1: 0.005 is half a per cent.
+_Share = Annotated[float, msgspec.Meta(gt=0, lt=1)]
+_Names = Annotated[tuple[str, ...], msgspec.Meta(min_length=1)]
 
 
 @dataclass(frozen=True)
@@ -195,43 +202,35 @@ def outcome_of(steps: Sequence[Step]) -> Outcome:
     return next(outcome for outcome in _WORST_FIRST if outcome in found or outcome == 0)
 
 
+class _Settings(msgspec.Struct):
+    """What the table may hold, and what else than the defaults of ``GateConfig`` it does."""
+
+    arms: _Names
+    cells: _Names
+    scenario: str = GateConfig.scenario
+    base: str = GateConfig.base
+    runs: Annotated[int, msgspec.Meta(ge=1, le=MAX_RUNS)] = GateConfig.runs
+    budget: str = GateConfig.budget
+    threshold: _Share = GateConfig.threshold
+    thresholds: dict[str, _Share] = {}
+    growth: dict[str, Number] = {}
+    seconds: Annotated[float, msgspec.Meta(gt=0, lt=1e15)] = GateConfig.seconds
+
+
 def _config(where: str, values: Mapping[str, Any]) -> GateConfig:
-    kinds: dict[str, type] = {
-        **dict.fromkeys(("scenario", "base", "budget"), str),
-        **dict.fromkeys(("arms", "cells"), list),
-        **dict.fromkeys(("thresholds", "growth"), dict),
-        **dict.fromkeys(("threshold", "seconds"), float),
-        "runs": int,
-    }
-    for name, value in values.items():
-        if name not in kinds:
-            raise InputError(f"{where}: unknown setting {name!r}: known: {', '.join(kinds)}")
-        kind = kinds[name]
-        inner = value if kind is list else value.values() if isinstance(value, dict) else ()
-        good = type(value) is kind or (kind is float and type(value) is int)
-        good = good and all(
-            type(item) in ((str,) if kind is list else (int, float)) for item in inner
-        )
-        if not good:
-            raise InputError(f"{where}: {name} is of the wrong type")
-    settings: dict[str, Any] = {k: tuple(v) if type(v) is list else v for k, v in values.items()}
-    config = GateConfig(**settings)
-    positive = [config.threshold, config.seconds, config.runs, *config.thresholds.values()]
-    if not all(is_finite(value) and value > 0 for value in positive):
-        raise InputError(f"{where}: thresholds, seconds and runs must be more than 0, and finite")
-    if max(config.threshold, *config.thresholds.values(), 0) >= 1:
-        raise InputError(f"{where}: a threshold is a share below 1: 0.005 is half a per cent")
-    if config.runs > MAX_RUNS:
-        raise InputError(f"{where}: runs must be at most {MAX_RUNS:,}")
-    if not all(map(is_finite, config.growth.values())):
-        raise InputError(f"{where}: a limit of growth is no number, or infinite")
+    known = [field.name for field in fields(GateConfig)]
+    for name in values:
+        if name not in known:
+            raise InputError(f"{where}: unknown setting {name!r}: known: {', '.join(known)}")
+    try:
+        settings = msgspec.convert(values, _Settings)
+    except msgspec.ValidationError as error:
+        raise InputError(f"{where}: {expected(error)}") from None
     for name in ("arms", "cells"):
-        values_of = getattr(config, name)
+        values_of = getattr(settings, name)
         if len(set(values_of)) < len(values_of):
             raise InputError(f"{where}: {name}: one is named twice")
-    if not config.arms or not config.cells:
-        raise InputError(f"{where}: arms or cells are missing")
-    return config
+    return GateConfig(**msgspec.structs.asdict(settings))
 
 
 def _first_match(patterns: Mapping[str, float], name: str) -> float | None:

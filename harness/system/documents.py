@@ -69,10 +69,14 @@ def decode(path: Path, document: Mapping[str, Any], key: str, known: int, kind: 
     try:
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
-        # Such as: Expected `int`, got `str` - at `$.runs`.
-        words, _, place = str(error).replace("`", "").partition(" - at $")
-        where = f" at {place.removeprefix('.')}" if place else ""
-        raise damaged(path, ValueError(f"{words[0].lower()}{words[1:]}{where}")) from None
+        raise damaged(path, ValueError(expected(error))) from None
+
+
+def expected(error: msgspec.ValidationError) -> str:
+    """Return what was expected, what was found, and where: ``expected int, got str at runs``."""
+    words, _, place = str(error).replace("`", "").partition(" - at $")
+    where = f" at {place.removeprefix('.')}" if place else ""
+    return f"{words[0].lower()}{words[1:]}{where}"
 
 
 def check_format(path: Path, document: Mapping[str, Any], key: str, known: int) -> None:

@@ -62,13 +62,13 @@ REFUSED = [
     ("gate = 3", "no table [gate]"),
     ("[tool.stepbench.gate]\n" + LEAST, "no table [gate]"),
     ("[gate", "not a TOML file: "),
-    ("[gate]", "arms or cells are missing"),
-    ('[gate]\narms = ["a"]', "arms or cells are missing"),
-    ("[gate]\narms = []\ncells = ['a']", "arms or cells are missing"),
+    ("[gate]", "object missing required field arms"),
+    ('[gate]\narms = ["a"]', "object missing required field cells"),
+    ("[gate]\narms = []\ncells = ['a']", "expected array of length >= 1 at arms"),
     (f"[gate]\n{LEAST}run = 3", "unknown setting 'run': known: "),
     (f"[gate]\n{LEAST}[gate.a]", "unknown setting 'a': known: "),
     *(
-        (f"[gate]\n{LEAST}{name} = {value}", f"{name} is of the wrong type")
+        (f"[gate]\n{LEAST}{name} = {value}", f" at {name}")
         for name, value in (
             ("scenario", 3),
             ("base", "true"),
@@ -87,11 +87,11 @@ REFUSED = [
             ("growth", "{ a = { b = 1 } }"),
         )
     ),
-    ('[gate]\narms = "batched"\ncells = ["a"]', "arms is of the wrong type"),
-    ('[gate]\narms = ["a"]\ncells = [1]', "cells is of the wrong type"),
-    ('[gate]\narms = [true]\ncells = ["a"]', "arms is of the wrong type"),
+    ('[gate]\narms = "batched"\ncells = ["a"]', " at arms"),
+    ('[gate]\narms = ["a"]\ncells = [1]', "expected str, got int at cells[0]"),
+    ('[gate]\narms = [true]\ncells = ["a"]', "expected str, got bool at arms[0]"),
     *(
-        (f"[gate]\n{LEAST}{line}", "must be")
+        (f"[gate]\n{LEAST}{line}", "stepbench.toml: expected ")
         for line in (
             "runs = 0",
             "threshold = 0",
