@@ -7,15 +7,15 @@ import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from harness.arms.stored import read_source
+import msgspec
+
+from harness.arms.sources import ArmSource
 from harness.stats.estimates import Estimate
-from harness.stats.means import Means, Reading
-from harness.system.documents import DAMAGED, check_format, damaged, number, text, whole
+from harness.system.documents import DAMAGED, Metadata, Number, Whole, damaged, decode
 from harness.system.files import write_atomically
 from scenarios.scenario import from_dict
-from stepbench_core.errors import InputError
 
 from .duet import COPIES, CellResult, Duet
 from .figure import Kind
@@ -113,109 +113,105 @@ def cell_document(result: CellResult) -> dict[str, Any]:
     }
 
 
+_Copies = Annotated[list[list[Number]], msgspec.Meta(min_length=COPIES, max_length=COPIES)]
+_Alive = Annotated[list[list[str]], msgspec.Meta(min_length=COPIES, max_length=COPIES)]
+
+
+class _Verdict(msgspec.Struct):
+    kind: Kind
+    reason: str
+    ratio: Estimate | None
+    floor: Number | None
+    detectable: Number | None
+    mean: Estimate | None
+    parts: bool
+
+    def verdict(self) -> Verdict:
+        """Return the verdict; JSON has no word for what is no number."""
+        floor = math.nan if self.floor is None else self.floor
+        detectable = math.nan if self.detectable is None else self.detectable
+        return Verdict(
+            self.kind, self.reason, self.ratio, floor, detectable, self.mean, parts=self.parts
+        )
+
+
+class _Cell(msgspec.Struct):
+    scenario: dict[str, Any]
+    verdict: _Verdict
+    samples: list[_Copies]
+    imports: list[list[Whole]]
+    orders: list[list[list[Whole]]]
+    first_run: list[Process]
+    second_run: list[Process]
+    failure: str | None
+    took: Number
+    cores: list[Whole | None]
+    background: list[_Copies | None]
+    alive: _Alive
+
+    def __post_init__(self) -> None:
+        """Raise ValueError unless all is told of each process."""
+        told = (self.imports, self.orders, self.cores, self.background)
+        if {len(each) for each in told} != {len(self.samples)}:
+            raise ValueError("not as many orders, cores and background times as processes")
+
+    def result(self) -> CellResult:
+        """Return the cell. Raises InputError or ValueError where its scenario is none."""
+        return CellResult(
+            from_dict(self.scenario),
+            self.verdict.verdict(),
+            self.samples,
+            self.imports,
+            self.orders,
+            self.first_run,
+            self.second_run,
+            self.failure,
+            self.took,
+            self.cores,
+            self.background,
+            self.alive,
+        )
+
+
+class _Document(msgspec.Struct):
+    metadata: Metadata
+    a: ArmSource
+    b: ArmSource
+    threshold: Number
+    comparisons: Whole
+    seconds: Number
+    seed: Whole
+    cpus: tuple[Whole, ...]
+    provider: str
+    gc: bool
+    scenarios: list[dict[str, Any]]
+    cells: Annotated[list[_Cell], msgspec.Meta(min_length=1)]
+    apart: bool = False
+
+
 def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
     """Return what a document of ``write_duet`` holds.
 
     Raises:
         InputError: it is damaged, or of another version.
     """
-    if document[DUET] not in _READ:
-        check_format(path, document, DUET, FORMAT)
+    known = document[DUET] if document[DUET] in _READ else FORMAT
+    found = decode(path, document, DUET, known, _Document)
     try:
-        metadata = document["metadata"]
-        text(metadata["where"])
-        text(metadata["command"])
         duet = Duet(
-            read_source(document["a"]),
-            read_source(document["b"]),
-            tuple(map(from_dict, document["scenarios"])),
-            threshold=number(document["threshold"]),
-            seconds=number(document["seconds"]),
-            seed=whole(document["seed"]),
-            cpus=tuple(map(whole, document["cpus"])),
-            provider=text(document["provider"]),
-            comparisons=whole(document["comparisons"]),
-            gc=bool(document["gc"]),
-            is_apart=bool(document.get("apart")),
+            found.a,
+            found.b,
+            tuple(map(from_dict, found.scenarios)),
+            threshold=found.threshold,
+            seconds=found.seconds,
+            seed=found.seed,
+            cpus=found.cpus,
+            provider=found.provider,
+            comparisons=found.comparisons,
+            gc=found.gc,
+            is_apart=found.apart,
         )
-        results = tuple(map(_cell, document["cells"]))
+        results = tuple(cell.result() for cell in found.cells)
     except DAMAGED as error:
         raise damaged(path, error) from None
-    if not results:
-        raise InputError(f"{path}: damaged: it holds no cell")
-    return DuetFile(path, duet, results, metadata)
-
-
-def _cell(record: Mapping[str, Any]) -> CellResult:
-    samples = record["samples"]
-    if any(len(process) != COPIES for process in samples):
-        raise ValueError("a process without the samples of all copies")
-    beside = record["background"]
-    counts = {len(record[name]) for name in ("imports", "orders", "cores", "background")}
-    if counts != {len(samples)}:
-        raise ValueError("not as many orders, cores and background times as processes")
-    if any(process is not None and len(process) != COPIES for process in beside):
-        raise ValueError("a process without the background times of all copies")
-    if len(record["alive"]) != COPIES:
-        raise ValueError("not what calls of each copy left behind")
-    return CellResult(
-        from_dict(record["scenario"]),
-        _verdict(record["verdict"]),
-        [_copies(process) for process in samples],
-        record["imports"],
-        record["orders"],
-        list(map(_process, record["first_run"])),
-        list(map(_process, record["second_run"])),
-        None if record["failure"] is None else text(record["failure"]),
-        number(record["took"]),
-        [None if core is None else whole(core) for core in record["cores"]],
-        [None if process is None else _copies(process) for process in beside],
-        [list(map(text, names)) for names in record["alive"]],
-    )
-
-
-def _copies(process: Sequence[Sequence[Any]]) -> list[list[float]]:
-    return [list(map(number, copy)) for copy in process]
-
-
-def _verdict(record: Mapping[str, Any]) -> Verdict:
-    floor, detectable = record["floor"], record["detectable"]
-    return Verdict(
-        Kind(record["kind"]),
-        text(record["reason"]),
-        _estimate(record["ratio"]),
-        math.nan if floor is None else number(floor),
-        math.nan if detectable is None else number(detectable),
-        _estimate(record["mean"]),
-        bool(record["parts"]),
-    )
-
-
-def _estimate(record: Mapping[str, Any] | None) -> Estimate | None:
-    if record is None:
-        return None
-    return Estimate(*(number(record[name]) for name in ("value", "low", "high")))
-
-
-def _process(record: Mapping[str, Any]) -> Process:
-    a, b = map(number, record["seconds"])
-    control_a, control_b = map(number, record["controls"])
-    return Process(
-        number(record["effect"]),
-        (control_a, control_b),
-        number(record["cpu_share"]),
-        (a, b),
-        None if record["means"] is None else _means(record["means"]),
-        bool(record["is_restless"]),
-    )
-
-
-def _means(record: Mapping[str, Any]) -> Means:
-    readings = (record["agreed"], record["every"])
-    agreed, every = (
-        Reading(number(each["effect"]), tuple(map(number, each["controls"]))) for each in readings
-    )
-    (a, b), (tail_a, tail_b), (beside_a, beside_b) = (
-        map(number, record[name]) for name in ("seconds", "tail", "background")
-    )
-    return Means(agreed, every, (a, b), (tail_a, tail_b), (beside_a, beside_b))
+    return DuetFile(path, duet, results, document["metadata"])

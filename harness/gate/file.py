@@ -9,7 +9,7 @@ from typing import Any, Literal
 
 import msgspec
 
-from harness.system.documents import FORMAT, Whole, decode
+from harness.system.documents import FORMAT, Metadata, Whole, decode
 
 from .config import Outcome, Step
 
@@ -46,11 +46,6 @@ class GateFile:
         return str(self.metadata["command"])
 
 
-class _Metadata(msgspec.Struct, frozen=True):
-    where: str
-    command: str
-
-
 class _Step(msgspec.Struct, frozen=True):
     step: str
     outcome: Literal[
@@ -63,7 +58,7 @@ class _Step(msgspec.Struct, frozen=True):
 class _Document(msgspec.Struct, frozen=True):
     base: str
     steps: tuple[_Step, ...]
-    metadata: _Metadata
+    metadata: Metadata
     exit_code: Whole
 
 

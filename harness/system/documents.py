@@ -35,6 +35,13 @@ T = TypeVar("T")
 _WORDS = ("where", "command")
 
 
+class Metadata(msgspec.Struct, frozen=True):
+    """What names the machine, the code and the command: as much of it as every report prints."""
+
+    where: str
+    command: str
+
+
 class About(msgspec.Struct, frozen=True, kw_only=True):
     """What a document may say of its arms and of how it came about.
 
