@@ -6,20 +6,24 @@ import json
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
-from harness.arms.stored import read_source
+import msgspec
+
+from harness.arms.sources import ArmSource
 from harness.forward.forward_time import ForwardTime
-from harness.system.documents import DAMAGED, check_format, damaged, number
+from harness.system.documents import DAMAGED, Metadata, Number, Whole, damaged, decode
 from harness.system.files import read_document, write_atomically
 from scenarios.scenario import from_dict
 from stepbench_core.errors import InputError
 
 from .figures import CellFigures, figures
-from .run import WARMUPS, CellRun, OverlapPlan, check_process
+from .run import WARMUPS, CellRun, DeviceKind, OverlapPlan, check_process
 
 OVERLAP = "stepbench_overlap_format"
 FORMAT = 2
+
+_Positive = Annotated[int, msgspec.Meta(ge=1)]
 
 
 @dataclass(frozen=True)
@@ -98,63 +102,60 @@ def read_overlap(path: Path) -> OverlapFile:
     return load_overlap(path, document)
 
 
+class _Cell(msgspec.Struct):
+    scenario: dict[str, Any]
+    processes: list[dict[str, Any]]
+    failure: str | None
+
+
+class _Document(msgspec.Struct):
+    arms: tuple[ArmSource, ...]
+    scenarios: list[dict[str, Any]]
+    forward: ForwardTime
+    device: DeviceKind
+    other_host: Number
+    swept: Whole
+    processes: _Positive
+    iterations: _Positive | None
+    seed: Whole
+    cpu: Whole | None
+    provider: str
+    metadata: Metadata
+    cells: Annotated[list[_Cell], msgspec.Meta(min_length=1)]
+
+    def plan(self) -> OverlapPlan:
+        """Return what was measured. Raises InputError or ValueError where a cell is none."""
+        return OverlapPlan(
+            arms=self.arms,
+            scenarios=tuple(map(from_dict, self.scenarios)),
+            forward=self.forward,
+            device=self.device,
+            other_host=self.other_host,
+            swept=self.swept,
+            processes=self.processes,
+            iterations=self.iterations,
+            seed=self.seed,
+            cpu=self.cpu,
+            provider=self.provider,
+        )
+
+
 def load_overlap(path: Path, document: Mapping[str, Any]) -> OverlapFile:
     """Return what a document of ``write_overlap`` holds.
 
     Raises:
         InputError: it is damaged, or of another version.
     """
-    check_format(path, document, OVERLAP, FORMAT)
+    found = decode(path, document, OVERLAP, FORMAT, _Document)
     try:
-        plan = _plan(document)
-        runs = _runs(plan, document["cells"])
+        plan = found.plan()
+        for cell in found.cells:
+            for process in cell.processes:
+                check_process(plan, process)
+        runs = tuple(
+            CellRun(from_dict(cell.scenario), cell.processes, cell.failure) for cell in found.cells
+        )
         cells = tuple(figures(plan, run) for run in runs)
-        metadata = _metadata(document["metadata"])
     except (*DAMAGED, IndexError) as error:
         raise damaged(path, error) from None
-    return OverlapFile(path, plan, runs, cells, metadata)
-
-
-def _count(value: Any, least: int) -> int:  # noqa: ANN401
-    if type(value) is not int or value < least:
-        raise ValueError(f"{value!r} instead of a number from {least} on")
-    return value
-
-
-def _plan(document: Mapping[str, Any]) -> OverlapPlan:
-    if document["device"] not in ("simulated", "cuda"):
-        raise ValueError("the device is none")
-    return OverlapPlan(
-        arms=tuple(map(read_source, document["arms"])),
-        scenarios=tuple(map(from_dict, document["scenarios"])),
-        forward=ForwardTime(**document["forward"]),
-        device=document["device"],
-        other_host=number(document["other_host"]),
-        swept=_count(document["swept"], 0),
-        processes=_count(document["processes"], 1),
-        iterations=None if document["iterations"] is None else _count(document["iterations"], 1),
-        seed=_count(document["seed"], 0),
-        cpu=None if document["cpu"] is None else _count(document["cpu"], 0),
-        provider=str(document["provider"]),
-    )
-
-
-def _metadata(record: Mapping[str, Any]) -> Mapping[str, Any]:
-    if not isinstance(record["where"], str) or not isinstance(record["command"], str):
-        raise ValueError("it does not say where it was measured, and by which command")  # noqa: TRY004
-    return record
-
-
-def _runs(plan: OverlapPlan, records: Sequence[Mapping[str, Any]]) -> tuple[CellRun, ...]:
-    if not records:
-        raise ValueError("it holds no cell")
-    return tuple(_run(plan, record) for record in records)
-
-
-def _run(plan: OverlapPlan, record: Mapping[str, Any]) -> CellRun:
-    failure = record["failure"]
-    for process in record["processes"]:
-        check_process(plan, process)
-    if failure is not None and not isinstance(failure, str):
-        raise ValueError("a failure that is no text")
-    return CellRun(from_dict(record["scenario"]), list(record["processes"]), failure)
+    return OverlapFile(path, plan, runs, cells, document["metadata"])

@@ -77,6 +77,8 @@ def decode(path: Path, document: Mapping[str, Any], key: str, known: int, kind: 
         return msgspec.convert(document, kind)
     except msgspec.ValidationError as error:
         raise damaged(path, ValueError(expected(error))) from None
+    except InputError as error:  # Of a structure that looks up a name.
+        raise damaged(path, error) from None
 
 
 def expected(error: msgspec.ValidationError) -> str:
@@ -103,19 +105,6 @@ def text(value: object) -> str:
     """Return a text; raises ValueError for anything else."""
     check(isinstance(value, str), f"{value!r} instead of a text")
     return str(value)
-
-
-def whole(value: Any) -> int:  # noqa: ANN401
-    """Return a whole number, not negative; raises ValueError for anything else."""
-    check(type(value) is int and 0 <= value < _MOST, f"{str(value)[:20]!r} instead of a number")
-    return int(value)
-
-
-def number(value: Any) -> float:  # noqa: ANN401
-    """Return a number within reason; raises ValueError for anything else."""
-    is_sane = type(value) in (int, float) and -_MOST < value < _MOST
-    check(is_sane, f"{str(value)[:20]!r} instead of a number")
-    return float(value)
 
 
 def check(is_right: bool, problem: str) -> None:
