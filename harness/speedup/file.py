@@ -24,6 +24,7 @@ from stepbench_core.errors import InputError, NoBaselineError
 from .plan import MAX_COUNT, Job, Plan
 from .pyperf_psutil import shun_broken_psutil
 from .pytest_results import TOOL, is_pytest_benchmark, load_suite
+from .stored_plan import read_plan
 
 FORMAT = 2
 # In the first one the processes of a cell ran one after the other, and no precision was asked for.
@@ -135,7 +136,7 @@ def parse(path: Path, text: str, document: Any) -> Results:  # noqa: ANN401
             f"{path}: written by a later stepbench: format {version}, this one reads {FORMAT}"
         )
     try:
-        plan = Plan.from_json(str(metadata["stepbench_plan"]))
+        plan = read_plan(str(metadata["stepbench_plan"]))
         results = Results(path, plan, suite, metadata)
         runs = results.runs()
         complete = all(_is_complete(run, plan) for _, run in runs)

@@ -15,6 +15,7 @@ from harness.speedup.plan import (
     check_distinct,
     worker_seed,
 )
+from harness.speedup.stored_plan import read_plan
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import InputError
 from stubs.kv_cache_v2 import LayerGroup
@@ -102,19 +103,19 @@ def test_a_text_that_is_cut_short_is_no_plan():
     text = FULL_PLAN.to_json()
     for length in range(len(text)):
         with pytest.raises(InputError, match=r"^not a plan of this version: "):
-            Plan.from_json(text[:length])
+            read_plan(text[:length])
 
 
 @pytest.mark.parametrize("text", ["null", "1", "[]", "{}", '"plan"', '{"scenarios": [1]}'])
 def test_foreign_json_is_no_plan(text: str):
     with pytest.raises(InputError, match=r"^not a plan of this version: "):
-        Plan.from_json(text)
+        read_plan(text)
 
 
 def test_a_plan_from_before_arms_had_sources_or_a_precision_is_read():
     values = json.loads(make_plan().to_json())
     assert [values.pop(name) for name in ("sources", "precision", "seconds")] == [{}, None, 0.0]
-    assert Plan.from_json(json.dumps(values)) == make_plan()
+    assert read_plan(json.dumps(values)) == make_plan()
 
 
 def test_a_plan_of_another_version_is_refused():
@@ -122,7 +123,7 @@ def test_a_plan_of_another_version_is_refused():
     more, less = values | {"colour": "red"}, {k: v for k, v in values.items() if k != "arms"}
     for changed in (more, less):
         with pytest.raises(InputError, match=r"^not a plan of this version: .*(colour|arms)"):
-            Plan.from_json(json.dumps(changed))
+            read_plan(json.dumps(changed))
 
 
 @pytest.mark.parametrize(
@@ -141,7 +142,7 @@ def test_a_plan_of_another_version_is_refused():
 def test_a_field_of_another_shape_is_refused(field: str, value: Any):  # noqa: ANN401
     values = json.loads(FULL_PLAN.to_json()) | {field: value}
     with pytest.raises(InputError, match=r"^not a (plan|scenario) of this version: "):
-        Plan.from_json(json.dumps(values))
+        read_plan(json.dumps(values))
 
 
 # What is read must be usable: a damaged file may not end in a traceback later on.
@@ -165,7 +166,7 @@ def test_a_field_that_could_not_be_carried_out_is_refused(
 ):
     values = json.loads(FULL_PLAN.to_json()) | {field: value}
     with pytest.raises(InputError, match=r"^not a plan of this version: "):
-        Plan.from_json(json.dumps(values))
+        read_plan(json.dumps(values))
 
 
 def test_the_input_seed_differs_between_processes_only():
