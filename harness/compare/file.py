@@ -75,7 +75,7 @@ def write_duet(
         "scenarios": [scenario.to_dict() for scenario in duet.scenarios],
         "cells": [cell_document(result) for result in results],
     }
-    # Not json.dump, which encodes a piece at a time, ten times as slowly.
+    # Not json.dump, which encodes a piece at a time, in Python.
     text = json.dumps(document, allow_nan=False)
     write_atomically(path, lambda file: file.write(text))
 

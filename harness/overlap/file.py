@@ -85,7 +85,7 @@ def write_overlap(
             for run in runs
         ],
     }
-    # Not json.dump, which encodes a piece at a time, ten times as slowly.
+    # Not json.dump, which encodes a piece at a time, in Python.
     text = json.dumps(document, allow_nan=False)
     write_atomically(path, lambda file: file.write(text))
 
