@@ -16,7 +16,7 @@ from harness.speedup.isolated import Event, measure
 from harness.speedup.plan import MAX_COUNT, QUICK, Plan
 from harness.speedup.schedule import Schedule
 from harness.system.cores import choose_cpu, keep_off, lock_cpu, pinned
-from harness.system.worker_process import hash_seed, run_child
+from harness.system.worker_process import hash_seed, module_command, read_answer, run_child
 from harness.verify.runs import verify_briefly
 from scenarios.catalogue import find_scenarios
 from scenarios.selection import split
@@ -147,9 +147,6 @@ def _speedup(provider: str, cpu: int | None, *, quiet: bool) -> Path:
 def _run(provider: str, process: int, cpu: int | None) -> list[Cost]:
     what = f"provider {provider}, process {process + 1}"
     job = json.dumps({"provider": provider, "cpu": cpu, "lengths": LENGTHS})
-    command = [sys.executable, "-P", "-m", "harness.calibrate.worker"]
+    command = module_command("harness.calibrate.worker")
     text = run_child(what, command, hash_seed(0, process), job, _TIMEOUT)
-    try:
-        return [Cost(**cost) for cost in json.loads(text)]
-    except (ValueError, TypeError) as error:
-        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
+    return read_answer(what, text, lambda costs: [Cost(**cost) for cost in costs])

@@ -9,25 +9,19 @@ from __future__ import annotations
 
 import json
 import random
-import sys
 from collections.abc import Iterator, Sequence
 from typing import Any
 
-from harness.system.affinity import pin
+from harness.system.serving import serve
 from harness.system.turns import run_in_turns
-from harness.system.worker_process import Child, take_over_stdout
+from harness.system.worker_process import Child, module_command, read_answer
 from stepbench_core.errors import LostWorkerError, NotRunnableError, WorkerError
 
 from .calls import iterations, mirrored_order
 
 
-def main() -> None:
-    """Have the job measured that standard input describes."""
-    result = take_over_stdout()
-    job = json.load(sys.stdin)
-    if job["cpu"] is not None:
-        # The workers inherit it.
-        pin(job["cpu"])
+def lead(job: dict[str, Any]) -> dict[str, Any]:
+    """Return what the workers of a job found, which inherit its core; or what went wrong."""
     rng = random.Random(f"order {job['seed']}")
     # One worker is set up after the other.
     imports = mirrored_order(len(job["sources"]) // 2, rng)
@@ -44,16 +38,14 @@ def main() -> None:
     try:
         texts = run_in_turns(children, turns(), job["limit"])
         read = list(map(_read, children, texts))
-        merged = _merged([read[place[copy]] for copy in range(len(imports))])
-        document = {**merged, "imports": imports, "orders": orders}
     except NotRunnableError as error:
-        document = {"refused": str(error)}
+        return {"refused": str(error)}
     except LostWorkerError as error:
-        document = {"lost": str(error)}
+        return {"lost": str(error)}
     except WorkerError as error:
-        document = {"failed": str(error)}
-    result.write(json.dumps(document))
-    result.flush()
+        return {"failed": str(error)}
+    merged = _merged([read[place[copy]] for copy in range(len(imports))])
+    return {**merged, "imports": imports, "orders": orders}
 
 
 def _child(job: dict[str, Any], copy: int) -> Child:
@@ -61,7 +53,7 @@ def _child(job: dict[str, Any], copy: int) -> Child:
     again, arm = divmod(copy, len(job["sources"]) // 2)
     what = f"{job['what']}, copy {again + 1} of {job['sources'][arm]['spec']}"
     text = json.dumps({**job, "copy": copy})
-    command = [sys.executable, "-P", "-m", "harness.compare.apart_worker"]
+    command = module_command("harness.compare.apart_worker")
     return Child(what, command, job["hash_seed"], text)
 
 
@@ -69,11 +61,7 @@ def _read(child: Child, text: str | WorkerError) -> dict[str, Any]:
     """Return what a worker told. Raises WorkerError if that is nothing."""
     if isinstance(text, WorkerError):
         raise text
-    try:
-        told: dict[str, Any] = json.loads(text)
-    except ValueError:
-        raise WorkerError(f"{child.what}: the worker returned no result") from None
-    return told
+    return read_answer(child.what, text, dict[str, Any])
 
 
 def _merged(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
@@ -90,4 +78,4 @@ def _merged(each: Sequence[dict[str, Any]]) -> dict[str, Any]:
 
 
 if __name__ == "__main__":
-    main()
+    serve(lead)

@@ -5,23 +5,19 @@ on standard input. A turn is a step (``harness.system.turns``): its workload, bu
 as the others' are, is moved on, and the call is timed. The samples go to standard output, as JSON.
 """
 
-import json
-import os
+from typing import Any
 
 from harness.arms.missing import refuse_uncaught
 from harness.arms.sources import ArmSource
 from harness.system.background import Background, CoreShare
-from harness.system.turns import take_job
-from harness.system.worker_process import take_over_stdout
+from harness.system.serving import serve_in_turns
+from harness.system.turns import Turns
 
 from .calls import created_calls, prepared_workload, told
 
 
-def main() -> None:
-    """Measure the job that standard input describes."""
-    result = take_over_stdout()
-    text, turns = take_job()
-    job = json.loads(text)
+def measure(job: dict[str, Any], turns: Turns) -> dict[str, Any]:
+    """Return the samples of the copy that a job names."""
     background = Background()
     source = ArmSource(**job["sources"][job["copy"]])
     refuse_uncaught({source.spec: source.filename})
@@ -38,11 +34,8 @@ def main() -> None:
             background.watch()
         step += 1
 
-    result.write(json.dumps({**told([calls]), "cpu_share": share.value()}))
-    result.flush()
-    # Freeing a million ints one by one would take longer than a short measurement did.
-    os._exit(0)
+    return {**told([calls]), "cpu_share": share.value()}
 
 
 if __name__ == "__main__":
-    main()
+    serve_in_turns(measure)

@@ -14,14 +14,13 @@ import re
 import shutil
 import statistics
 import subprocess
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
-from harness.system.worker_process import Child, hash_seed, run, run_children
+from harness.system.worker_process import Child, hash_seed, module_command, run, run_children
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import InputError, LostWorkerError, WorkerError
 
@@ -240,7 +239,7 @@ def _command(valgrind: Valgrind, place: Path, seed: int, variables: Sequence[str
         f"--callgrind-out-file={place}/%p",
     ]
     # Without bytecode files being written, the first run does the same as the others.
-    worker = [sys.executable, "-P", "-B", "-m", "harness.compare.instructions_worker"]
+    worker = module_command("harness.compare.instructions_worker", "-B")
     return [*environment, *counting, *worker]
 
 

@@ -6,14 +6,19 @@ import itertools
 import json
 import math
 import statistics
-import sys
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, replace
 from typing import Any
 
 from harness.stats.means import means_of
 from harness.system.cores import available_memory
-from harness.system.worker_process import Child, hash_seed, run_children
+from harness.system.worker_process import (
+    Child,
+    hash_seed,
+    module_command,
+    read_answer,
+    run_children,
+)
 from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import check_feasible
 from stepbench_core.errors import LostWorkerError, NotRunnableError, WorkerError
@@ -65,7 +70,9 @@ def run_processes(
     numbers = itertools.count(len(result.samples))
     children = [_child(duet, scenario, next(numbers), core) for core in cores]
     texts = run_children(children, (1 + COPIES * duet.is_apart) * _limit(scenario))
-    read = [_read(child.what, text) for child, text in zip(children, texts, strict=True)]
+    read = [
+        read_answer(child.what, text, _read) for child, text in zip(children, texts, strict=True)
+    ]
     for core, (_, found) in zip(cores, read, strict=True):
         result.samples.append(found["seconds"])
         result.imports.append(found["imports"])
@@ -106,25 +113,22 @@ def _child(
     if duet.is_apart:
         module = "harness.compare.apart_leader"
         job |= {"what": what, "hash_seed": seed, "limit": _limit(scenario)}
-    return Child(what, [sys.executable, "-P", "-m", module], seed, json.dumps(job))
+    return Child(what, module_command(module), seed, json.dumps(job))
 
 
-def _read(what: str, text: str) -> tuple[Process, dict[str, Any]]:
+def _read(found: dict[str, Any]) -> tuple[Process, dict[str, Any]]:
     """Return what a process says, and all that it returned.
 
     Raises:
-        WorkerError: that is no result, or one that tells of a failure.
+        ValueError: that is no result; or a KeyError or the like.
+        WorkerError: it tells of a failure.
         NotRunnableError: a worker of the group met what is not here.
     """
-    try:
-        found = json.loads(text)
-        _check_led(found)
-        process = summarise(found["seconds"], found["cpu_share"], found["background"])
-        process = replace(process, is_restless=found["is_restless"] is True)
-        _check_orders(found["imports"], found["orders"])
-        _check_alive(found["alive"])
-    except (ValueError, KeyError, TypeError, ArithmeticError, RecursionError) as error:
-        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
+    _check_led(found)
+    process = summarise(found["seconds"], found["cpu_share"], found["background"])
+    process = replace(process, is_restless=found["is_restless"] is True)
+    _check_orders(found["imports"], found["orders"])
+    _check_alive(found["alive"])
     return process, found
 
 

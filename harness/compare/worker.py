@@ -4,27 +4,19 @@
 input; the samples go to standard output, both as JSON.
 """
 
-import json
-import os
 import random
-import sys
+from typing import Any
 
 from harness.arms.missing import refuse_uncaught
 from harness.arms.sources import ArmSource
-from harness.system.affinity import pin
 from harness.system.background import Background, CoreShare
-from harness.system.worker_process import take_over_stdout
+from harness.system.serving import serve
 
 from .calls import created_calls, iterations, mirrored_order, prepared_workload, told
 
 
-def main() -> None:
-    """Measure the job that standard input describes."""
-    result = take_over_stdout()
-    job = json.load(sys.stdin)
-    if job["cpu"] is not None:
-        # Before the workload is built, so that its memory is this core's own.
-        pin(job["cpu"])
+def measure(job: dict[str, Any]) -> dict[str, Any]:
+    """Return the samples that a job asks for, and how they came about."""
     background = Background()
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
@@ -47,11 +39,8 @@ def main() -> None:
             orders.append(order)
 
     found = {"imports": imports, "orders": orders, "cpu_share": share.value()}
-    result.write(json.dumps({**told(calls), **found}))
-    result.flush()
-    # Freeing a million ints one by one would take longer than a short measurement did.
-    os._exit(0)
+    return {**told(calls), **found}
 
 
 if __name__ == "__main__":
-    main()
+    serve(measure)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -11,7 +10,13 @@ from typing import Any
 
 from harness.arms.loading import ArmOfSource
 from harness.arms.registry import ArmFactory
-from harness.system.worker_process import Child, hash_seed, run_children
+from harness.system.worker_process import (
+    Child,
+    hash_seed,
+    module_command,
+    read_answer,
+    run_children,
+)
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import ArmError, InputError, NotRunnableError, WorkerError
 
@@ -220,7 +225,7 @@ def _run(passes: Sequence[Pass], jobs: int, limit: float | None) -> Iterator[lis
 
 def _child(one: Pass) -> Child:
     # Without bytecode files being written, the first run does the same as the others.
-    command = [sys.executable, "-P", "-B", "-m", "harness.count.worker"]
+    command = module_command("harness.count.worker", "-B")
     job = asdict(one) | {"scenario": one.scenario.to_dict()}
     seed = hash_seed(0, one.hashes)
     return Child(f"cell {one.scenario.name}", command, seed, json.dumps(job))
@@ -228,11 +233,7 @@ def _child(one: Pass) -> Child:
 
 def _works(one: Pass, text: str) -> list[Work]:
     """Return what a worker counted. Raises what stopped it."""
-    try:
-        answer = json.loads(text)
-    except ValueError:
-        where = f"cell {one.scenario.name}"
-        raise WorkerError(f"{where}: the worker that counts ended without a result") from None
+    answer = read_answer(f"cell {one.scenario.name}", text, dict[str, Any])
     if "error" in answer:
         raise _error(one, answer)
     return [_work(one, record) for record in answer["works"]]

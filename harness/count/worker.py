@@ -6,8 +6,6 @@ went wrong, goes to standard output likewise.
 
 from __future__ import annotations
 
-import json
-import os
 import random
 import sys
 from typing import Any
@@ -15,7 +13,7 @@ from typing import Any
 from harness.arms.loading import ArmOfSource
 from harness.arms.registry import ArmFactory, RegisteredArm
 from harness.arms.sources import ArmSource
-from harness.system.worker_process import take_over_stdout
+from harness.system.serving import serve
 from scenarios.scenario import from_dict
 from stepbench_core.errors import ArmError, InputError, NotRunnableError, described
 
@@ -29,10 +27,8 @@ _SWITCH = 0.5
 _SIZES, _MOST = range(16, 513, 16), 500
 
 
-def main() -> None:
-    """Count what the job on standard input describes."""
-    result = take_over_stdout()
-    job = json.load(sys.stdin)
+def count(job: dict[str, Any]) -> dict[str, Any]:
+    """Return what each arm of a job did, or what went wrong."""
     watch_starts()
     sys.setswitchinterval(_SWITCH)
     kept = _shake(job["shake"])
@@ -40,20 +36,17 @@ def main() -> None:
         arms = {name: _factory(name, source) for name, source in job["arms"].items()}
         scenario = from_dict(job["scenario"])
         works = count_work(scenario, arms, job["seed"], few=job["few"])
-        answer: dict[str, Any] = {"works": [_record(work) for work in works]}
+        return {"works": [_record(work) for work in works]}
     except ArmError as error:
-        answer = {"error": "arm", "message": str(error), "trace": error.trace}
+        return {"error": "arm", "message": str(error), "trace": error.trace}
     except NotRunnableError as error:
-        answer = {"error": "not runnable", "message": str(error)}
+        return {"error": "not runnable", "message": str(error)}
     except InputError as error:
-        answer = {"error": "input", "message": str(error)}
+        return {"error": "input", "message": str(error)}
     except BaseException as error:  # The arm's own and nobody's signal: sys.exit, for one.
-        answer = {"error": "worker", "message": described(error)}
-    del kept
-    result.write(json.dumps(answer))
-    result.flush()
-    # Not by returning: that would wait for threads which the arm has left.
-    os._exit(0)
+        return {"error": "worker", "message": described(error)}
+    finally:
+        del kept
 
 
 def _factory(name: str, source: dict[str, Any] | None) -> ArmFactory:
@@ -88,4 +81,4 @@ def _shake(number: int) -> list[object]:
 
 
 if __name__ == "__main__":
-    main()
+    serve(count)

@@ -7,16 +7,16 @@ the same seed; inference is over processes.
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field
+from functools import partial
 from typing import Any, Literal
 
 from harness.arms.sources import ArmSource
 from harness.forward.forward_time import ForwardTime
 from harness.forward.roofline import steady_work
 from harness.stats.estimates import is_finite
-from harness.system.worker_process import hash_seed, run_child
+from harness.system.worker_process import hash_seed, module_command, read_answer, run_child
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import LostWorkerError, WorkerError
 from stubs.providers import DEFAULT_PROVIDER
@@ -176,8 +176,8 @@ def alive_of(run: CellRun, arm: int) -> tuple[str, ...]:
     return tuple(sorted(names))
 
 
-def check_process(plan: OverlapPlan, found: dict[str, Any]) -> None:
-    """Check that a process ran all arms in both orders, and what it says of itself.
+def check_process(plan: OverlapPlan, found: dict[str, Any]) -> dict[str, Any]:
+    """Return what a process found: of all arms in both orders, and what it says of itself.
 
     Raises:
         ValueError: it did not; a KeyError or a TypeError where something is missing altogether.
@@ -194,6 +194,7 @@ def check_process(plan: OverlapPlan, found: dict[str, Any]) -> None:
         raise ValueError("what the device says of itself is none")
     if any(type(count) is not int for count in counts):
         raise ValueError("the number of layers is none")
+    return found
 
 
 def cpu_share(run: CellRun) -> float:
@@ -223,15 +224,9 @@ def _run_process(
         "iterations": plan.iterations_of(scenario),
     }
     what = f"cell {scenario.name}, process {process + 1}"
-    command = [sys.executable, "-P", "-m", "harness.overlap.worker"]
-    seed = hash_seed(plan.seed, process)
+    command, seed = module_command("harness.overlap.worker"), hash_seed(plan.seed, process)
     text = run_child(what, command, seed, json.dumps(job), _timeout(plan, scenario))
-    try:
-        found: dict[str, Any] = json.loads(text)
-        check_process(plan, found)
-    except (ValueError, KeyError, TypeError, RecursionError) as error:
-        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
-    return found
+    return read_answer(what, text, partial(check_process, plan))
 
 
 def _timeout(plan: OverlapPlan, scenario: SteadyDecode | TraceReplay) -> float:

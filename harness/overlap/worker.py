@@ -7,10 +7,7 @@ input; the iterations go to standard output, both as JSON.
 from __future__ import annotations
 
 import gc
-import json
-import os
 import random
-import sys
 from dataclasses import replace
 from types import ModuleType
 from typing import Any
@@ -20,9 +17,8 @@ from harness.arms.missing import not_runnable
 from harness.arms.sources import ArmSource
 from harness.forward.devices import Device, SimulatedDevice
 from harness.forward.forward_time import ForwardTime
-from harness.system.affinity import pin
 from harness.system.background import Background, CoreShare
-from harness.system.worker_process import take_over_stdout
+from harness.system.serving import serve
 from scenarios.scenario import SteadyDecode, TraceReplay, from_dict
 from scenarios.workload import create_workload
 from stepbench_core.errors import described
@@ -31,19 +27,6 @@ from .loop import Iteration, Sweep, run_loop
 
 # What is kept of an iteration.
 FIELDS = tuple(Iteration.__dataclass_fields__)
-
-
-def main() -> None:
-    """Run the job that standard input describes."""
-    result = take_over_stdout()
-    job = json.load(sys.stdin)
-    if job["cpu"] is not None:
-        # Before the workload is built, so that its memory is this core's own.
-        pin(job["cpu"])
-    result.write(json.dumps(measure(job)))
-    result.flush()
-    # Freeing a million ints one by one would take longer than a short measurement did.
-    os._exit(0)
 
 
 def measure(job: dict[str, Any]) -> dict[str, Any]:
@@ -145,4 +128,4 @@ def _run_segment(
 
 
 if __name__ == "__main__":
-    main()
+    serve(measure)

@@ -6,7 +6,6 @@ round, and whatever state the machine is in falls on all arms alike.
 """
 
 import json
-import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
@@ -17,7 +16,7 @@ import pyperf
 
 from harness.arms.sources import ArmSource
 from harness.system.turns import run_in_turns, turn_orders
-from harness.system.worker_process import Child, hash_seed
+from harness.system.worker_process import Child, hash_seed, module_command
 from scenarios.scenario import SteadyDecode
 from stepbench_core.errors import WorkerError
 
@@ -162,10 +161,7 @@ def _result(
 def worker_command(plan: Plan) -> list[str]:
     """Return the command line of a worker process."""
     return [
-        sys.executable,
-        "-P",  # The working folder must not shadow our packages, or be shadowed by them.
-        "-m",
-        "harness.speedup.worker",
+        *module_command("harness.speedup.worker"),
         "--worker",
         "--loops=1",
         f"--warmups={plan.protocol.warmups}",

@@ -14,7 +14,7 @@ from typing import Any, TypeVar
 
 from stepbench_core.errors import LostWorkerError, WorkerError
 
-from .worker_process import OUTSIDE, child_environment, started
+from .worker_process import OUTSIDE, child_environment, module_command, started
 
 R = TypeVar("R")
 
@@ -24,7 +24,7 @@ FOREIGN_LIMIT = 120.0
 _SECONDS_TO_END = 5.0
 # The same in all processes: a call gives the same wherever it is made.
 _HASH_SEED = 1
-_COMMAND = (sys.executable, "-P", "-m", "harness.system.pool_worker")
+_COMMAND = module_command("harness.system.pool_worker")
 
 
 def spread(

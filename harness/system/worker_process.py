@@ -3,6 +3,7 @@
 import atexit
 import contextlib
 import errno
+import json
 import os
 import re
 import selectors
@@ -13,15 +14,17 @@ import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from types import MappingProxyType
-from typing import IO, Any, TextIO
+from typing import IO, Any, TextIO, TypeVar
 
 from stepbench_core.errors import LostWorkerError, NotRunnableError, WorkerError
 
 from .tracebacks import reaches_arm
+
+R = TypeVar("R")
 
 # Nobody sends these to a process for what it does itself, but the kernel where memory is short, a
 # batch system, or a user.
@@ -268,6 +271,36 @@ def run_children(children: Sequence[Child], timeout: float | None) -> list[str]:
                     selector.unregister(worker.kept.lifeline)
                     results[worker] = worker.result()
         return [results[worker] for worker in workers]
+
+
+def module_command(module: str, *flags: str) -> list[str]:
+    """Return the command line of a worker that is one of our modules.
+
+    Args:
+        module: its dotted name.
+        flags: further ones of Python's.
+    """
+    # The working folder must not shadow our packages, or be shadowed by them.
+    return [sys.executable, "-P", *flags, "-m", module]
+
+
+def read_answer(what: str, text: str, read: Callable[[Any], R]) -> R:
+    """Return what a worker printed, as ``read`` takes it from JSON.
+
+    Args:
+        what: the words that name its job in a message.
+        text: what it printed.
+        read: raises a ValueError, KeyError, TypeError or the like for what is no result.
+
+    Raises:
+        WorkerError: that is no result.
+    """
+    if not text:
+        raise WorkerError(f"{what}: the worker returned no result: it printed nothing")
+    try:
+        return read(json.loads(text))
+    except (ValueError, LookupError, TypeError, ArithmeticError, RecursionError) as error:
+        raise WorkerError(f"{what}: the worker returned no result: {error}") from None
 
 
 def _read(file: IO[bytes]) -> str:

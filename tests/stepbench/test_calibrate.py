@@ -291,8 +291,9 @@ def test_a_measuring_worker_that_fails_ends_it(run_here: Run, monkeypatch: pytes
 # The real worker with the fewest repetitions.
 WORKER = (
     "from harness.calibrate import calibration, worker as calibration_worker;"
+    "from harness.system import serving;"
     "calibration._REPETITIONS = calibration._CALLS_PER_REPETITION = 1;"
-    "calibration_worker.main()"
+    "serving.serve(calibration_worker.measure)"
 )
 
 

@@ -264,7 +264,7 @@ def test_work_in_a_child_process_is_told(run_here: Run, write: Callable[[str], N
     [
         ("import sys\nsys.exit(0)", "SystemExit: 0"),
         ("raise KeyboardInterrupt", "KeyboardInterrupt"),
-        ("import os\nos._exit(0)", "the worker that counts ended without a result"),
+        ("import os\nos._exit(0)", "the worker returned no result: it printed nothing"),
         ("import os\nos.abort()", "the worker was killed by SIGABRT"),
     ],
 )

@@ -313,6 +313,7 @@ WORKER = """
 import os, sys
 from pathlib import Path
 from harness.calibrate import calibration, worker as calibration_worker
+from harness.system import serving
 
 def calibrate(provider, *, lengths):
     print("noise")
@@ -322,7 +323,7 @@ def calibrate(provider, *, lengths):
 
 calibration._REPETITIONS = calibration._CALLS_PER_REPETITION = 1
 calibration_worker.calibrate = calibrate
-calibration_worker.main()
+serving.serve(calibration_worker.measure)
 """
 
 
