@@ -26,7 +26,14 @@ from stubs.providers import PROVIDERS, absent
 from .cli import code_of
 from .messages import say
 from .metadata import run_metadata
-from .options import check_provider, chosen_format, cpu_option, format_options, unused_file
+from .options import (
+    check_provider,
+    chosen_format,
+    cpu_option,
+    format_options,
+    quiet_option,
+    unused_file,
+)
 from .progress import CountingProgress, MeasuringProgress
 
 if TYPE_CHECKING:
@@ -48,7 +55,7 @@ _ARMS = ("full-copy", "incremental")
 )
 @cpu_option
 @click.option("--no-table", is_flag=True, help="Leave out the speedup table on each provider.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -23,21 +23,26 @@ from harness.compare.run import compare_cell
 from harness.compare.verdict import overall
 from harness.speedup.file import check_writable
 from harness.speedup.plan import check_distinct
-from harness.system.cores import choose_cpus, keep_off, lock_cpu, lock_file
+from harness.system.cores import choose_cpus, lock_file
 from harness.system.pool import FOREIGN_LIMIT
 from harness.verify.runs import Contest, play_briefly
-from stepbench_core.errors import LostWorkerError
+from scenarios.scenario import SteadyDecode, TraceReplay
 
-from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
-from .failures import no_result
+from .cell_loop import measure_cells
+from .cli import FOUND, INCONCLUSIVE
 from .foreign import find_sources, runnable
-from .messages import keep, say, unread_is_fine
+from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
     cpus_option,
     format_options,
+    gc_option,
+    no_verify_option,
     provider_option,
+    quiet_option,
+    samples_options,
+    seed_option,
     selected_scenarios,
     selection_options,
     share,
@@ -62,29 +67,17 @@ from .verified import are_refused, verified_words
     show_default=True,
     help="Time budget of a cell.",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@seed_option
 @cpus_option
 @provider_option
-@click.option(
-    "--gc",
-    type=click.Choice(["on", "off"]),
-    default="off",
-    show_default=True,
-    help="Whether the garbage collector runs while it is measured.",
-)
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="File for the samples.  [default: results/compare-DATE-TIME.json]",
-)
-@click.option("--force", is_flag=True, help="Overwrite that file.")
-@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
+@gc_option
+@samples_options("compare")
+@no_verify_option
 @click.option("--apart", is_flag=True, help="Give each arm, and its copy, a process of its own.")
 @click.option(
     "--instructions", is_flag=True, help="Count machine instructions instead; needs valgrind."
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,
@@ -178,102 +171,56 @@ def command(
         duet = replace(duet, environment=surroundings.names)
         return _count(duet, valgrind, metadata, chosen, quiet=quiet)
     file = output or unused_file("compare")
-    results: list[CellResult] = []
+    progress = CountingProgress(len(duet.scenarios), "cells", quiet=quiet)
+
+    def compare(scenario: SteadyDecode | TraceReplay) -> CellResult:
+        result = compare_cell(duet, scenario, progress.describe)
+        progress.add(1)
+        return result
+
+    def write(results: Sequence[CellResult]) -> None:
+        write_duet(file, duet, results, metadata)
+
     with lock_file(file):
         check_writable(file, force=force)
-        code, is_kept = _measure(duet, results, file, metadata, quiet=quiet)
+        measured = measure_cells(
+            duet.scenarios, compare, progress, cpus=duet.cpus, file=file, write=write
+        )
+    results = measured.results
     if not results:
-        return code
+        return measured.code
     # pandas, which the reports import, takes a quarter of a second.
     from reports.kinds.duet import write_duet as write_report
 
     with unread_is_fine():
         write_report(duet, results, metadata, chosen, sys.stdout)
-    if is_kept and not quiet:
+    if measured.is_kept and not quiet:
         say(f"samples kept in {file}")
-    return code
-
-
-def _measure(
-    duet: Duet,
-    results: list[CellResult],
-    file: Path,
-    metadata: dict[str, object],
-    *,
-    quiet: bool,
-) -> tuple[int, bool]:
-    """Compare cell by cell into ``results`` and ``file``.
-
-    Returns the exit code, and whether all is kept.
-
-    Where the file cannot be written any more, nothing else is measured.
-    """
-    is_kept = True
-    try:
-        with (
-            lock_cpu(*duet.cpus),
-            keep_off(*duet.cpus),
-            CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress,
-        ):
-            for scenario in duet.scenarios:
-                try:
-                    result = compare_cell(duet, scenario, progress.describe)
-                except (OSError, LostWorkerError) as error:
-                    # Out of processes or open files, for instance: what is finished still counts.
-                    say(no_result(scenario.name, error))
-                    return USAGE, is_kept
-                # First the file: what is said to be kept has to be in it.
-                finished = [*results, result]
-                is_kept = keep(partial(write_duet, file, duet, finished, metadata))
-                results.append(result)
-                if not is_kept:
-                    break
-                progress.add(1)
-    except KeyboardInterrupt:
-        kept = f"{len(results)} of {len(duet.scenarios)} cells are finished"
-        say(f"interrupted; {kept}{f' and kept in {file}' if results else ''}")
-        return INTERRUPTED, is_kept
-    for result in results:
-        if result.failure is not None:
-            say(result.failure)
-    if any(result.failure is not None for result in results):
-        return FOUND, is_kept
     kind = overall(result.verdict.kind for result in results)
-    code = {Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0)
-    # That not all was compared is no pass.
-    return (code if code or is_kept else USAGE), is_kept
+    return measured.exit_code({Kind.SLOWER: FOUND, Kind.INCONCLUSIVE: INCONCLUSIVE}.get(kind, 0))
 
 
 def _count(
     duet: Duet, valgrind: Valgrind, metadata: dict[str, object], style: str, *, quiet: bool
 ) -> int:
     """Count instructions cell by cell and print them; return the exit code."""
-    results: list[CellCount] = []
-    code = 0
-    try:
-        with CountingProgress(len(duet.scenarios), "cells", quiet=quiet) as progress:
-            for scenario in duet.scenarios:
-                progress.describe(scenario.name)
-                results.append(count_cell(duet, scenario, valgrind))
-                progress.add(1)
-    except (OSError, LostWorkerError) as error:
-        say(no_result(duet.scenarios[len(results)].name, error))
-        code = USAGE
-    except KeyboardInterrupt:
-        say(f"interrupted; {len(results)} of {len(duet.scenarios)} cells are finished")
-        code = INTERRUPTED
-    for result in results:
-        if result.failure is not None:
-            say(result.failure)
-            code = code or FOUND
-    if not code and not all(result.is_identical for result in results):
-        code = INCONCLUSIVE
+    progress = CountingProgress(len(duet.scenarios), "cells", quiet=quiet)
+
+    def count(scenario: SteadyDecode | TraceReplay) -> CellCount:
+        progress.describe(scenario.name)
+        result = count_cell(duet, scenario, valgrind)
+        progress.add(1)
+        return result
+
+    measured = measure_cells(duet.scenarios, count, progress)
+    results = measured.results
+    is_exact = all(result.is_identical for result in results)
     if results:
         from reports.kinds.instructions import write_instructions
 
         with unread_is_fine():
             write_instructions(duet, valgrind, results, metadata, style, sys.stdout)
-    return code
+    return measured.exit_code(0 if is_exact else INCONCLUSIVE)
 
 
 def _refuse_options_of_timing() -> None:

@@ -28,6 +28,8 @@ from .options import (
     chosen_format,
     format_options,
     jobs_option,
+    quiet_option,
+    seed_option,
     selected_scenarios,
     selection_options,
 )
@@ -38,7 +40,7 @@ from .surroundings import find_surroundings
 @click.command()
 @selection_options
 @click.option("--arms", default="all", show_default=True, metavar="LIST", help="Arms to count.")
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@seed_option
 @jobs_option
 @click.option("--per-request", is_flag=True, help="Figures per request, not per iteration.")
 @click.option("--calls", is_flag=True, help="Print the native calls by name as well.")
@@ -52,7 +54,7 @@ from .surroundings import find_surroundings
     show_default=True,
     help="The budget file.",
 )
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,

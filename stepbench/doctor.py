@@ -24,7 +24,7 @@ from .cli import FOUND, INCONCLUSIVE, INTERRUPTED, USAGE
 from .failures import no_result
 from .messages import say, unread_is_fine
 from .metadata import described_run
-from .options import chosen_format, cpus_option, format_options, provider_option
+from .options import chosen_format, cpus_option, format_options, provider_option, quiet_option
 from .progress import CountingProgress
 from .surroundings import Surroundings
 
@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     help="The gate's TOML file.  [default: stepbench.toml, else pyproject.toml]",
 )
 @provider_option
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,

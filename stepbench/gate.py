@@ -27,7 +27,7 @@ from stubs.providers import DEFAULT_PROVIDER
 from .cli import INTERRUPTED
 from .messages import say, unread_is_fine
 from .metadata import described_run
-from .options import cpus_option, jobs_option
+from .options import cpus_option, jobs_option, quiet_option
 from .surroundings import find_surroundings
 
 # Seconds without any result after which a process of arms counts as hanging: far more than the
@@ -52,7 +52,7 @@ _LIMIT = 120.0
     "-o", "--output", type=click.Path(path_type=Path), help="Write the JSON there as well."
 )
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     base: str | None,

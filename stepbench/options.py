@@ -130,6 +130,55 @@ def format_options(formats: Sequence[str] = FORMATS) -> Callable[[F], F]:
     return add
 
 
+def seed_option(function: F) -> F:
+    """Add ``--seed``, a number."""
+    return click.option(
+        "--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed."
+    )(function)
+
+
+def gc_option(function: F) -> F:
+    """Add ``--gc`` of commands that time, ``on`` or ``off``."""
+    return click.option(
+        "--gc",
+        type=click.Choice(["on", "off"]),
+        default="off",
+        show_default=True,
+        help="Whether the garbage collector runs while it is measured.",
+    )(function)
+
+
+def no_verify_option(function: F) -> F:
+    """Add ``--no-verify`` of commands that time."""
+    return click.option(
+        "--no-verify", is_flag=True, help="Time arms even if their outputs differ."
+    )(function)
+
+
+def quiet_option(function: F) -> F:
+    """Add ``--quiet``."""
+    return click.option("-q", "--quiet", is_flag=True, help="No progress.")(function)
+
+
+def samples_options(stem: str) -> Callable[[F], F]:
+    """Return what adds ``--output`` and ``--force`` of commands that keep samples.
+
+    Args:
+        stem: how the name of a file begins by default.
+    """
+
+    def add(function: F) -> F:
+        function = click.option("--force", is_flag=True, help="Overwrite that file.")(function)
+        return click.option(
+            "-o",
+            "--output",
+            type=click.Path(path_type=Path),
+            help=f"File for the samples.  [default: results/{stem}-DATE-TIME.json]",
+        )(function)
+
+    return add
+
+
 def jobs_option(function: F) -> F:
     """Add ``--jobs``, whose value is a number of processes."""
     return click.option(

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import sys
+from collections.abc import Sequence
 from dataclasses import replace
-from functools import partial
 from pathlib import Path
 from typing import Any, Literal
 
@@ -19,23 +19,27 @@ from harness.overlap.loop import sweep_size
 from harness.overlap.run import CellRun, OverlapPlan, run_cell
 from harness.speedup.file import check_writable
 from harness.speedup.plan import MAX_COUNT, check_distinct
-from harness.system.cores import available_memory, choose_cpu, keep_off, lock_cpu, lock_file
+from harness.system.cores import available_memory, choose_cpu, lock_file
 from harness.system.pool import FOREIGN_LIMIT
 from harness.verify.runs import verify_briefly
+from scenarios.scenario import SteadyDecode, TraceReplay
 from scenarios.workload import check_feasible
-from stepbench_core.errors import LostWorkerError
 
-from .cli import FOUND, INTERRUPTED, USAGE
-from .failures import no_result
+from .cell_loop import measure_cells
+from .cli import FOUND
 from .foreign import find_sources, make_factories, runnable
 from .forward import GPU, MODEL, check_cuda, forward_time, seconds
-from .messages import keep, say, unread_is_fine
+from .messages import say, unread_is_fine
 from .metadata import described_run
 from .options import (
     chosen_format,
     cpu_option,
     format_options,
+    no_verify_option,
     provider_option,
+    quiet_option,
+    samples_options,
+    seed_option,
     selected_scenarios,
     selection_options,
     unused_file,
@@ -91,18 +95,12 @@ from .verified import are_refused, verified_words
     type=click.IntRange(1, MAX_COUNT),
     help="Of each arm in either order.  [default: 20, of a trace 100]",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@seed_option
 @cpu_option
 @provider_option
-@click.option(
-    "-o",
-    "--output",
-    type=click.Path(path_type=Path),
-    help="File for the samples.  [default: results/overlap-DATE-TIME.json]",
-)
-@click.option("--force", is_flag=True, help="Overwrite that file.")
-@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@samples_options("overlap")
+@no_verify_option
+@quiet_option
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,
@@ -193,12 +191,24 @@ def command(
     cpus = () if plan.cpu is None else (plan.cpu,)
     metadata = described_run(cpus, plan.provider, surroundings, *words)
     file = output or unused_file("overlap")
-    runs: list[CellRun] = []
+    total = len(plan.scenarios) * plan.processes
+    progress = CountingProgress(total, "processes", quiet=quiet)
+
+    def measure(scenario: SteadyDecode | TraceReplay) -> CellRun:
+        progress.describe(scenario.name)
+        return run_cell(plan, scenario, lambda: progress.add(1))
+
+    def write(runs: Sequence[CellRun]) -> None:
+        write_overlap(file, plan, runs, metadata)
+
     with lock_file(file):
         check_writable(file, force=force)
-        code, is_kept = _measure(plan, runs, file, metadata, quiet=quiet)
+        measured = measure_cells(
+            plan.scenarios, measure, progress, cpus=cpus, file=file, write=write
+        )
+    runs = measured.results
     if not runs:
-        return code
+        return measured.code
     # pandas, which the reports import, takes a quarter of a second.
     from reports.kinds.overlap import write_overlap as write_report
 
@@ -206,49 +216,6 @@ def command(
     cells = [figures(plan, run) for run in runs]
     with unread_is_fine():
         write_report(plan, cells, devices, metadata, chosen, sys.stdout)
-    if is_kept and not quiet:
+    if measured.is_kept and not quiet:
         say(f"samples kept in {file}")
-    return code
-
-
-def _measure(
-    plan: OverlapPlan,
-    runs: list[CellRun],
-    file: Path,
-    metadata: dict[str, object],
-    *,
-    quiet: bool,
-) -> tuple[int, bool]:
-    """Run cell by cell into ``runs`` and ``file``; return the exit code, and whether all is kept.
-
-    Where the file cannot be written any more, nothing else is measured.
-    """
-    total = len(plan.scenarios) * plan.processes
-    is_kept = True
-    try:
-        with (
-            lock_cpu(plan.cpu),
-            keep_off(plan.cpu),
-            CountingProgress(total, "processes", quiet=quiet) as progress,
-        ):
-            for scenario in plan.scenarios:
-                progress.describe(scenario.name)
-                run = run_cell(plan, scenario, lambda: progress.add(1))
-                # First the file: what is said to be kept has to be in it.
-                is_kept = keep(partial(write_overlap, file, plan, [*runs, run], metadata))
-                runs.append(run)
-                if not is_kept:
-                    break
-    except (OSError, LostWorkerError) as error:
-        say(no_result(plan.scenarios[len(runs)].name, error))
-        return USAGE, is_kept
-    except KeyboardInterrupt:
-        finished = f"{len(runs)} of {len(plan.scenarios)} cells are finished"
-        say(f"interrupted; {finished}{f' and kept in {file}' if runs else ''}")
-        return INTERRUPTED, is_kept
-    failures = [run.failure for run in runs if run.failure is not None]
-    for failure in failures:
-        say(failure)
-    if failures:
-        return FOUND, is_kept
-    return (0 if is_kept else USAGE), is_kept
+    return measured.exit_code()

@@ -13,7 +13,7 @@ from stepbench_core.errors import InputError
 
 from .cli import NOTHING_TO_COMPARE
 from .messages import say, unread_is_fine
-from .options import FORMATS, chosen_format, format_options
+from .options import FORMATS, chosen_format, format_options, quiet_option
 from .progress import CountingProgress
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     "-o", "--output", type=click.Path(path_type=Path), help="Write the report there instead."
 )
 @click.option("--force", is_flag=True, help="Overwrite that file.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 @format_options((*FORMATS, "comment", "html"))
 def command(
     *,

@@ -49,8 +49,12 @@ from .options import (
     chosen_format,
     cpu_option,
     format_options,
+    gc_option,
+    no_verify_option,
     print_summaries,
     provider_option,
+    quiet_option,
+    seed_option,
     selected_scenarios,
     selection_options,
     share,
@@ -97,16 +101,10 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
     type=click.IntRange(1, MAX_COUNT),
     help="Rounds of 15 samples.  [default: 9, quick 1]",
 )
-@click.option("--seed", type=click.IntRange(0), default=0, show_default=True, help="Input seed.")
+@seed_option
 @cpu_option
 @provider_option
-@click.option(
-    "--gc",
-    type=click.Choice(["on", "off"]),
-    default="off",
-    show_default=True,
-    help="Whether the garbage collector runs while it is measured.",
-)
+@gc_option
 @click.option(
     "--timeout",
     type=click.FloatRange(0.1),
@@ -122,8 +120,8 @@ _WITH_RESUME = {"resume", "style", "as_json", "quiet", "timeout", "no_verify"}
 @click.option(
     "--resume", type=click.Path(path_type=Path), help="Carry on with an interrupted results file."
 )
-@click.option("--no-verify", is_flag=True, help="Time arms even if their outputs differ.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@no_verify_option
+@quiet_option
 @format_options()
 @click.pass_context
 def command(

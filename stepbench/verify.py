@@ -23,7 +23,7 @@ from .foreign import find_sources, make_factories
 from .messages import unread_is_fine
 from .metadata import described_code
 from .mutants import show_mutants
-from .options import jobs_option, provider_option
+from .options import jobs_option, provider_option, quiet_option
 from .progress import CountingProgress
 from .surroundings import Surroundings, find_surroundings
 
@@ -59,7 +59,7 @@ _LIMIT: float | None = FOREIGN_LIMIT
 @click.option("--mutant", type=click.IntRange(1), metavar="N", help="Of these, this one alone.")
 @click.option("--coverage", is_flag=True, help="Print how many runs reached what.")
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-@click.option("-q", "--quiet", is_flag=True, help="No progress.")
+@quiet_option
 def command(
     *,
     arms: tuple[str, ...],

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from harness.compare.duet import Duet
+from harness.compare.duet import CellResult, Duet
 from harness.speedup.file import load
 from harness.speedup.plan import Plan
 from harness.verify.runs import Contest, Verification
@@ -52,11 +52,11 @@ def taken(monkeypatch: pytest.MonkeyPatch) -> list[str]:
     monkeypatch.setattr(verify, "verify", verified)
     monkeypatch.setattr(compare, "play_briefly", verified)
 
-    def measured(duet: Duet, *_: object, **__: object) -> tuple[int, bool]:
+    def compared(duet: Duet, *_: object) -> CellResult:
         names.append(duet.provider)
-        return 0, True
+        raise KeyboardInterrupt
 
-    monkeypatch.setattr(compare, "_measure", measured)
+    monkeypatch.setattr(compare, "compare_cell", compared)
     monkeypatch.setattr(speedup, "verify_briefly", lambda _arms, name, **_: names.append(name))
     monkeypatch.setattr(speedup, "measure", lambda plan, *_: (names.append(plan.provider), [])[1])
     return names
