@@ -33,14 +33,14 @@ class Figure:
         kind, reason: the verdict on this figure alone.
         effect: its mean over processes.
         sure: how far the interval reaches that a difference has to be clear by.
-        floor: how far the control's 95 % interval reaches from nothing.
+        reach: how far the control's 95 % interval reaches from nothing.
     """
 
     kind: Kind
     reason: str
     effect: Mean
     sure: float
-    floor: float
+    reach: float
 
     @property
     def half(self) -> float:
@@ -64,12 +64,12 @@ def judge_figure(readings: Sequence[Reading], share: float, confidence: float) -
     """
     effect = trimmed_mean([reading.effect for reading in readings])
     control = trimmed_mean([reading.control for reading in readings])
-    floor = abs(control.value) + student_t(control.degrees, CONFIDENCE) * control.error
+    reach = abs(control.value) + student_t(control.degrees, CONFIDENCE) * control.error
     sure = student_t(effect.degrees, confidence) * effect.error
     threshold = math.log1p(share)
-    limit = max(threshold, floor)
+    limit = max(threshold, reach)
     middle, kind, reason = effect.value, Kind.INCONCLUSIVE, _doubt(readings, threshold)
-    found = Figure(kind, reason, effect, sure, floor)
+    found = Figure(kind, reason, effect, sure, reach)
     if reason:
         return found
     if middle - sure > limit:
@@ -97,7 +97,7 @@ def _unclear(figure: Figure, share: float, confidence: float) -> str:
         return f"beyond the threshold of {share:.2%}, but not as surely as {confidence:.1%}"
     return (
         "the control reaches as far: two copies of the same code differ by "
-        f"{math.expm1(figure.floor):.2%}"
+        f"{math.expm1(figure.reach):.2%}"
     )
 
 

@@ -22,9 +22,10 @@ from .figure import Kind
 from .verdict import Process, Verdict
 
 DUET = "stepbench_duet_format"
-FORMAT = 6
-# Those that are read: 5 knows only copies that share a process.
-_READ = (5, FORMAT)
+FORMAT = 7
+# Those that are read: 5 knows only copies that share a process, and up to 6 the control's reach was
+# called its floor.
+_READ = (5, 6, FORMAT)
 
 
 @dataclass(frozen=True)
@@ -121,17 +122,19 @@ class _Verdict(msgspec.Struct):
     kind: Kind
     reason: str
     ratio: Estimate | None
-    floor: Number | None
     detectable: Number | None
     mean: Estimate | None
     parts: bool
+    reach: Number | None = None
+    floor: Number | None = None
 
     def verdict(self) -> Verdict:
         """Return the verdict; JSON has no word for what is no number."""
-        floor = math.nan if self.floor is None else self.floor
+        known = self.floor if self.reach is None else self.reach
+        reach = math.nan if known is None else known
         detectable = math.nan if self.detectable is None else self.detectable
         return Verdict(
-            self.kind, self.reason, self.ratio, floor, detectable, self.mean, parts=self.parts
+            self.kind, self.reason, self.ratio, reach, detectable, self.mean, parts=self.parts
         )
 
 

@@ -107,7 +107,7 @@ class Verdict:
         reason: why it is inconclusive; empty otherwise.
         ratio: time of a typical step of the second arm over the first's, with its 95 % interval;
             None without enough processes.
-        floor: how far the control's interval reaches from 1, as a fraction: what this run shows
+        reach: how far the control's interval reaches from 1, as a fraction: what this run shows
             between two copies of the same code.
         detectable: about the smallest slowdown, as a fraction, that a run like this one would find,
             if the noise is what was seen.
@@ -119,7 +119,7 @@ class Verdict:
     kind: Kind
     reason: str = ""
     ratio: Estimate | None = None
-    floor: float = math.nan
+    reach: float = math.nan
     detectable: float = math.nan
     mean: Estimate | None = None
     parts: bool = False
@@ -167,12 +167,12 @@ def judge(processes: Sequence[Process], rule: Rule) -> Verdict:
     typical = judge_figure(
         [process.typical for process in processes], rule.threshold, rule.confidence
     )
-    limit = max(threshold, typical.floor)
+    limit = max(threshold, typical.reach)
     verdict = Verdict(
         typical.kind,
         typical.reason,
         typical.ratio,
-        math.expm1(typical.floor),
+        math.expm1(typical.reach),
         math.expm1(limit + typical.sure + POWER_QUANTILE * typical.effect.error),
     )
     means = [process.means for process in processes if process.means is not None]

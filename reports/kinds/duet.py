@@ -139,7 +139,7 @@ def _table(duet: Duet, results: Sequence[CellResult]) -> Table:
                 *times,
                 _ratio(verdict.ratio),
                 _ratio(verdict.mean),
-                _share(verdict.floor),
+                _share(verdict.reach),
                 _share(verdict.detectable),
                 figure(count, len(result.first) + len(result.second)),
                 Value(verdict_words(verdict, duet.threshold), state=_STATES[verdict.kind]),

@@ -93,7 +93,7 @@ def test_everything_is_kept(tmp_path: Path):
     write_duet(path, DUET, [FINISHED], {"revision": "0123", "where": "here"})
 
     assert read(path) == {
-        "stepbench_duet_format": 6,
+        "stepbench_duet_format": 7,
         "metadata": {"revision": "0123", "where": "here"},
         "a": {
             "spec": "git:HEAD~1:batched",
@@ -127,7 +127,7 @@ def test_everything_is_kept(tmp_path: Path):
                     "kind": "slower",
                     "reason": "",
                     "ratio": {"value": 1.5, "low": 1.4, "high": 1.6},
-                    "floor": 0.003,
+                    "reach": 0.003,
                     "detectable": 0.009,
                     "mean": {"value": 2.5, "low": 2.4, "high": 2.6},
                     "parts": True,
@@ -188,7 +188,7 @@ def test_a_cell_without_a_figure_has_null_in_its_place(tmp_path: Path, result: C
         "kind": "inconclusive",
         "reason": result.verdict.reason,
         "ratio": None,
-        "floor": None,
+        "reach": None,
         "detectable": None,
         "mean": None,
         "parts": False,
@@ -233,7 +233,7 @@ def test_what_was_written_is_read_back(tmp_path: Path):
     finished, failed = found.results
     assert finished == FINISHED
     # What is no number is equal to nothing.
-    assert math.isnan(failed.verdict.floor)
+    assert math.isnan(failed.verdict.reach)
     assert math.isnan(failed.verdict.detectable)
     assert (failed.failure, failed.verdict.ratio) == (FAILED.failure, None)
 
@@ -290,7 +290,7 @@ def test_a_file_of_another_version_is_refused(tmp_path: Path):
     path = tmp_path / "x.json"
     write_duet(path, DUET, [FINISHED], WHERE)
 
-    with pytest.raises(InputError, match="format 4, this one reads 6"):
+    with pytest.raises(InputError, match="format 4, this one reads 7"):
         load_duet(path, read(path) | {"stepbench_duet_format": 4})
 
 
@@ -302,3 +302,13 @@ def test_a_file_of_the_format_before_is_read_as_of_copies_that_share_a_process(t
 
     assert load_duet(path, read(path)).duet.is_apart is True
     assert load_duet(path, before).duet.is_apart is False
+
+
+def test_the_reach_of_a_control_is_read_by_the_name_that_it_had_before(tmp_path: Path):
+    path = tmp_path / "x.json"
+    write_duet(path, DUET, [FINISHED], WHERE)
+    before = read(path) | {"stepbench_duet_format": 6}
+    verdict = before["cells"][0]["verdict"]
+    verdict["floor"] = verdict.pop("reach")
+
+    assert load_duet(path, before).results[0].verdict == FINISHED.verdict

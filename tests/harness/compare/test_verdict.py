@@ -164,7 +164,7 @@ def test_a_difference_has_to_be_beyond_the_floor_of_the_control(control: list[fl
         above = judge(processes([sign * (floor + 1e-5)] * 8, control), Rule())
         below = judge(processes([sign * (floor - 1e-5)] * 8, control), Rule())
         assert (above.kind, below.kind) == (kind, Kind.INCONCLUSIVE)
-        assert above.floor == below.floor == pytest.approx(math.exp(floor) - 1, abs=2e-6)
+        assert above.reach == below.reach == pytest.approx(math.exp(floor) - 1, abs=2e-6)
 
 
 def test_what_the_floor_hides_is_not_told_as_across_the_threshold():
@@ -187,7 +187,7 @@ def test_too_few_processes(count: int):
     assert verdict.kind == Kind.INCONCLUSIVE
     assert verdict.reason == "fewer than two processes finished"
     assert verdict.ratio is None
-    assert math.isnan(verdict.floor)
+    assert math.isnan(verdict.reach)
     assert math.isnan(verdict.detectable)
 
 

@@ -113,7 +113,7 @@ def test_json_has_all_of_it(noise: Noise, too_noisy: bool):
     assert found["too_noisy"] is too_noisy
     assert found["verdict"]["kind"] == noise.verdict.kind.value
     # What is no number is null.
-    assert found["verdict"]["floor"] is None
+    assert found["verdict"]["reach"] is None
     assert [(each["seconds"], each["processes"]) for each in found["detectable"]] == [
         (10, 10),
         (60, 60),
