@@ -2,6 +2,8 @@
 
 import ast
 import re
+import subprocess
+import sys
 from collections.abc import Iterator
 from graphlib import TopologicalSorter
 from pathlib import Path
@@ -74,3 +76,26 @@ def test_imports_go_down_only(layer: str):
 def test_what_is_drawn_is_read():
     assert ("compare", "stats") in drawn("harness")
     assert ("document", "kinds") in drawn("reports")
+
+
+WORKERS = sorted(
+    str(file.relative_to(ROOT).with_suffix("")).replace("/", ".")
+    for file in (ROOT / "harness").rglob("*worker.py")
+)
+
+
+@pytest.mark.parametrize("worker", WORKERS)
+def test_a_worker_needs_the_standard_library_alone_and_pyperf_where_that_measures(worker: str):
+    """So that it can run under an engine's own interpreter, and holds nothing that it times."""
+    program = (
+        "import sys, importlib; old = set(sys.modules); importlib.import_module(sys.argv[1]);"
+        "print(*{name.partition('.')[0] for name, module in sys.modules.items()"
+        " if name not in old and 'site-packages' in (getattr(module, '__file__', None) or '')})"
+    )
+    ran = subprocess.run(
+        [sys.executable, "-c", program, worker], capture_output=True, text=True, check=True
+    )
+
+    # The engine's own, and what installs a project that is being edited.
+    others = {name for name in ran.stdout.split() if not name.startswith(("stepbench", "__edit"))}
+    assert others <= ({"pyperf", "psutil"} if worker == "harness.speedup.worker" else set())

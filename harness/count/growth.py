@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
-from scenarios.scenario import SteadyDecode
+from scenarios.families import families
 
 from .work import FIGURES, Work
 
@@ -37,22 +37,21 @@ class Growth:
 
 def growth(works: Sequence[Work]) -> list[Growth]:
     """Return the growth of each figure over the steady cells that differ in their size alone."""
-    groups: dict[tuple[SteadyDecode, str], list[Work]] = {}
-    for work in works:
-        if isinstance(work.scenario, SteadyDecode):
-            kind = replace(work.scenario, requests=1, tokens=1)
-            groups.setdefault((kind, work.arm), []).append(work)
-    return [
-        Growth(
-            "-".join([kind.manager, *kind.settings()]),
-            arm,
-            figure,
-            requests=_slope(group, figure, along=_requests, alike="tokens"),
-            tokens=_slope(group, figure, along=_tokens, alike="requests"),
-        )
-        for (kind, arm), group in groups.items()
-        for figure in FIGURES
-    ]
+    found = []
+    for kind, family in families(works, lambda work: work.scenario, "requests", "tokens").items():
+        for arm in dict.fromkeys(work.arm for _, work in family):
+            group = [work for _, work in family if work.arm == arm]
+            found += [
+                Growth(
+                    "-".join([kind.manager, *kind.settings()]),
+                    arm,
+                    figure,
+                    requests=_slope(group, figure, along=_requests, alike="tokens"),
+                    tokens=_slope(group, figure, along=_tokens, alike="requests"),
+                )
+                for figure in FIGURES
+            ]
+    return found
 
 
 def _slope(

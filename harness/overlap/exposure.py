@@ -3,16 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Literal
 
 from harness.stats.estimates import crossover
+from scenarios.families import Size, families
 from scenarios.scenario import SteadyDecode
 
 from .figures import CellFigures, OrderFigures
 from .run import OverlapPlan
 
-Size = Literal["tokens", "requests"]
 State = Literal["exposed", "hidden"]
 
 
@@ -44,20 +44,17 @@ def exposures(plan: OverlapPlan, cells: Sequence[CellFigures]) -> list[Exposure]
     """
     if plan.device == "cuda":
         return []
-    steady = [
-        (cell.scenario, cell)
+    realistic = [
+        cell
         for cell in cells
-        if isinstance(cell.scenario, SteadyDecode)
-        and cell.arms
+        if cell.arms
+        and isinstance(cell.scenario, SteadyDecode)
         and plan.forward.unrealistic(cell.scenario) is None
     ]
     found: list[Exposure] = []
     sizes: tuple[Size, ...] = ("tokens", "requests")
     for size in sizes:
-        rows: dict[SteadyDecode, list[tuple[SteadyDecode, CellFigures]]] = {}
-        for scenario, cell in steady:
-            rows.setdefault(_without(scenario, size), []).append((scenario, cell))
-        for row in rows.values():
+        for row in families(realistic, lambda cell: cell.scenario, size).values():
             if len(row) > 1:
                 found += _exposures(plan, size, row)
     return found
@@ -114,18 +111,9 @@ def largest_departure(cells: Sequence[CellFigures]) -> tuple[float, str, str, bo
 def _exposures(
     plan: OverlapPlan, size: Size, row: Sequence[tuple[SteadyDecode, CellFigures]]
 ) -> Iterator[Exposure]:
-    ordered = sorted(row, key=lambda each: _size(each[0], size))
-    scenarios = tuple(scenario for scenario, _ in ordered)
-    sizes = [_size(scenario, size) for scenario in scenarios]
+    scenarios = tuple(scenario for scenario, _ in row)
+    sizes = [getattr(scenario, size) for scenario in scenarios]
     for index, source in enumerate(plan.arms):
-        orders = [cell.arms[index].with_overlap for _, cell in ordered]
+        orders = [cell.arms[index].with_overlap for _, cell in row]
         states = tuple(map(state_of, orders))
         yield Exposure(source.spec, size, scenarios, states, exposed_from(sizes, orders))
-
-
-def _size(scenario: SteadyDecode, size: Size) -> int:
-    return scenario.tokens if size == "tokens" else scenario.requests
-
-
-def _without(scenario: SteadyDecode, size: Size) -> SteadyDecode:
-    return replace(scenario, tokens=1) if size == "tokens" else replace(scenario, requests=1)

@@ -7,8 +7,6 @@ from dataclasses import dataclass
 from itertools import pairwise
 from statistics import NormalDist
 
-import numpy as np
-
 _EXACT_DEGREES = 200
 
 
@@ -172,14 +170,14 @@ def estimate(value: float, logs: Sequence[float], confidence: float = 0.95) -> E
     n = len(logs)
     if n < 2:
         return Estimate(value, 0.0, math.inf)
-    middle = float(np.mean(logs))
-    half = student_t(n - 1, confidence) * float(np.std(logs, ddof=1)) / math.sqrt(n)
+    middle = statistics.fmean(logs)
+    half = student_t(n - 1, confidence) * statistics.stdev(logs) / math.sqrt(n)
     return Estimate(value, math.exp(middle - half), math.exp(middle + half))
 
 
 def geometric_mean(logs: Sequence[float], confidence: float = 0.95) -> Estimate:
     """Return the geometric mean over processes with its t interval; see ``estimate``."""
-    return estimate(math.exp(float(np.mean(logs))), logs, confidence)
+    return estimate(math.exp(statistics.fmean(logs)), logs, confidence)
 
 
 def crossover(sizes: Sequence[float], ratios: Sequence[float]) -> float | None:
@@ -192,7 +190,7 @@ def crossover(sizes: Sequence[float], ratios: Sequence[float]) -> float | None:
         ratios: the ratio at each size, positive.
     """
     found = None
-    points = list(zip(np.log(sizes).tolist(), np.log(ratios).tolist(), strict=True))
+    points = list(zip(map(math.log, sizes), map(math.log, ratios), strict=True))
     for (x0, y0), (x1, y1) in pairwise(points):
         if (y0 < 0) != (y1 < 0):
             found = math.exp(x0 - y0 * (x1 - x0) / (y1 - y0))

@@ -9,7 +9,6 @@ from typing import IO, TypeVar
 
 from harness.system.files import write_atomically
 from reports.evidence import Evidence
-from reports.speedup.frame import samples_frame
 from stepbench_core.errors import InputError
 
 from . import distribution, duet, overlap, scaling, speedup, timeline
@@ -31,7 +30,7 @@ def _plots(evidence: Evidence) -> Iterator[Plot]:
             speedup.plot(summary, f"speedup{suffix}"),
             scaling.plot(summary, f"scaling{suffix}"),
             timeline.plot(results, f"timeline{suffix}"),
-            distribution.plot(results, samples_frame(results), f"distribution{suffix}"),
+            distribution.plot(results, summary.samples, f"distribution{suffix}"),
         )
         yield from filter(None, found)
     for suffix, file in _numbered(evidence.duets):

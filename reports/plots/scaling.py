@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 
 import numpy as np
 from matplotlib.figure import Figure
@@ -11,6 +10,7 @@ from matplotlib.figure import Figure
 from harness.arms.registry import FLOOR
 from reports.render.words import counted
 from reports.speedup.summary import Cell, Summary
+from scenarios.families import families
 from scenarios.scenario import SteadyDecode
 
 from .style import Plot, Theme, in_words, log_scale, look, panels
@@ -71,13 +71,10 @@ def plot(summary: Summary, name: str) -> Plot | None:
 
 def _groups(cells: Sequence[Cell]) -> dict[SteadyDecode, list[tuple[int, Cell]]]:
     """Return the cells that differ in their tokens alone, in the order of these, two at least."""
-    groups: dict[SteadyDecode, list[tuple[int, Cell]]] = {}
-    for cell in cells:
-        if isinstance(cell.scenario, SteadyDecode):
-            kind = replace(cell.scenario, tokens=1)
-            groups.setdefault(kind, []).append((cell.scenario.tokens, cell))
     return {
-        kind: sorted(own, key=lambda pair: pair[0]) for kind, own in groups.items() if len(own) > 1
+        kind: [(scenario.tokens, cell) for scenario, cell in own]
+        for kind, own in families(cells, lambda cell: cell.scenario, "tokens").items()
+        if len(own) > 1
     }
 
 

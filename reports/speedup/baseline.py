@@ -26,7 +26,7 @@ from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import NoBaselineError
 
 from . import frame
-from .summary import Cell, summarise
+from .summary import Cell, Summary, summarise
 
 _CAUTION = (
     "Ratio is the time over the baseline's: above 1 it took longer. Times are medians; the ratio "
@@ -85,8 +85,9 @@ def compare_files(results: Results, baseline: Results) -> Comparison:
     """
     file, other = str(results.path), str(baseline.path)
     check_same_fingerprint(file, results.metadata, other, baseline.metadata)
-    after, before = _measured(results), _measured(baseline)
-    logs, logs_before = _process_logs(results), _process_logs(baseline)
+    summary, earlier_summary = summarise(results), summarise(baseline)
+    after, before = _measured(summary), _measured(earlier_summary)
+    logs, logs_before = _process_logs(summary), _process_logs(earlier_summary)
     changes = []
     for key, cell in after.items():
         if key in before:
@@ -159,13 +160,9 @@ def write_comparison(comparison: Comparison, style: Format, file: TextIO) -> Non
 _Key = tuple[str, str]
 
 
-def _measured(results: Results) -> dict[_Key, Cell]:
+def _measured(summary: Summary) -> dict[_Key, Cell]:
     """Return the cell of each arm that has a time."""
-    return {
-        (_identity(cell.scenario), arm): cell
-        for cell in summarise(results).cells
-        for arm in cell.seconds
-    }
+    return {(_identity(cell.scenario), arm): cell for cell in summary.cells for arm in cell.seconds}
 
 
 def _identity(scenario: SteadyDecode | TraceReplay) -> str:
@@ -173,9 +170,9 @@ def _identity(scenario: SteadyDecode | TraceReplay) -> str:
     return f"{scenario.name} {json.dumps(values, sort_keys=True)}"
 
 
-def _process_logs(results: Results) -> dict[tuple[str, str], list[float]]:
+def _process_logs(summary: Summary) -> dict[tuple[str, str], list[float]]:
     """Return the logarithm of each process's time by cell and arm."""
-    processes = frame.process_figures(frame.round_medians(frame.samples_frame(results)))
+    processes = frame.process_figures(summary.rounds)
     return {
         (cell, arm): np.log(frame.complete_processes(own, [arm])[arm]).tolist()
         for cell, own in frame.by_cell(processes).items()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from harness.speedup.pytest_results import TOOL
 from harness.stats.estimates import Estimate, crossover
 from reports.render.numbers import format_share, is_open
 from reports.render.words import code, counted
+from scenarios.families import families
 from scenarios.scenario import SteadyDecode
 
 from .machine_states import two_states
@@ -77,15 +77,16 @@ def crossovers(arms: tuple[str, ...], cells: tuple[Cell, ...]) -> list[str]:
     A crossover is named only between a cell where the arm is clearly slower and one where it is
     clearly faster: a ratio that wanders around 1 crosses it by chance.
     """
-    rows: dict[SteadyDecode, list[Cell]] = {}
-    for cell in cells:
-        if isinstance(cell.scenario, SteadyDecode):
-            rows.setdefault(replace(cell.scenario, tokens=1), []).append(cell)
+    rows = families(cells, lambda cell: cell.scenario, "tokens")
     notes = []
     for arm in arms[1:]:
         for kind, row in rows.items():
             known = sorted(
-                (cell for cell in row if arm in cell.speedups and not is_open(cell.speedups[arm])),
+                (
+                    cell
+                    for _, cell in row
+                    if arm in cell.speedups and not is_open(cell.speedups[arm])
+                ),
                 key=lambda cell: cell.tokens,
             )
             clear = [cell for cell in known if _is_clear(cell.speedups[arm])]

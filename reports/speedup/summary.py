@@ -5,9 +5,9 @@ from __future__ import annotations
 import json
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 import numpy as np
+import pandas as pd
 
 from harness.arms.registry import FLOOR
 from harness.speedup.file import MACHINE_FIELDS, Results
@@ -21,9 +21,6 @@ from . import frame
 from .notes import background, crossovers, dear, imprecise, missing, noise, slower
 from .provenance import provenance
 from .steps import Steps, is_dear_now_and_then, speedup_of_means, steps_of
-
-if TYPE_CHECKING:
-    import pandas as pd
 
 # Which of the fields of a machine name its Python.
 _PYTHON_FIELDS = slice(3, None)
@@ -86,6 +83,8 @@ class Summary:
         notes: sentences that a reader must not miss.
         provenance: one paragraph with everything that is needed to repeat the measurement.
         fingerprint: the machine's; None where it was not noted.
+        samples: every sample, as ``frame.samples_frame`` has them.
+        rounds: the median of each round, as ``frame.round_medians`` has them.
     """
 
     file: str
@@ -96,6 +95,8 @@ class Summary:
     notes: tuple[str, ...]
     provenance: str
     fingerprint: str | None = None
+    samples: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
+    rounds: pd.DataFrame = field(default_factory=pd.DataFrame, repr=False, compare=False)
 
 
 def summarise(results: Results) -> Summary:
@@ -143,6 +144,8 @@ def summarise(results: Results) -> Summary:
         cells=cells,
         notes=tuple(notes),
         provenance=provenance(results),
+        samples=samples,
+        rounds=rounds,
     )
 
 
