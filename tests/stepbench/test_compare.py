@@ -130,7 +130,7 @@ def test_json_is_one_document_and_nothing_else(run_here: Run, workers: Workers):
         *("incremental", "batched"),
         "inconclusive",
     )
-    assert [(cell["cell"], cell["kind"], cell["floor"]) for cell in document["cells"]] == [
+    assert [(cell["cell"], cell["kind"], cell["reach"]) for cell in document["cells"]] == [
         ("v2-2x64", "no difference", 0.0),
         ("v2-1x8", "inconclusive", None),
     ]
