@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Generic, Protocol, TypeVar
 
 from harness.system.cores import keep_off, lock_cpu
-from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import LostWorkerError
 
 from .cli import FOUND, INTERRUPTED, USAGE
@@ -26,6 +25,15 @@ class CellOutcome(Protocol):
         """Why there is no result; None where there is one."""
 
 
+class Named(Protocol):
+    """A cell, as far as the loop needs to know."""
+
+    @property
+    def name(self) -> str:
+        """What it is called."""
+
+
+C = TypeVar("C", bound=Named)
 R = TypeVar("R", bound=CellOutcome)
 
 
@@ -54,8 +62,8 @@ class Measured(Generic[R]):
 
 
 def measure_cells(
-    cells: Sequence[SteadyDecode | TraceReplay],
-    measure: Callable[[SteadyDecode | TraceReplay], R],
+    cells: Sequence[C],
+    measure: Callable[[C], R],
     progress: CountingProgress,
     *,
     cpus: Sequence[int | None] = (),

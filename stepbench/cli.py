@@ -20,6 +20,7 @@ from stepbench_core.errors import (
     InputError,
     LostWorkerError,
     NoBaselineError,
+    NotImportableError,
     WorkerError,
     unknown,
 )
@@ -139,6 +140,9 @@ def run(arguments: list[str]) -> int:  # noqa: PLR0912 - one branch an outcome
         return done.exit_code
     except click.ClickException as error:
         return _fail(error.format_message())
+    except NotImportableError as error:
+        say(error.trace)
+        return _fail(str(error))
     except InputError as error:
         return _fail(str(error))
     except NoBaselineError as error:

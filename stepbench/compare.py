@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import math
 import sys
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import click
 from click.core import ParameterSource
 
 from harness.arms.loading import ArmOfSource
 from harness.arms.sources import find_source
-from harness.compare.duet import CellResult, Duet
+from harness.compare.duet import CellResult, Duet, Scenario
 from harness.compare.figure import Kind
 from harness.compare.file import write_duet
 from harness.compare.instructions import CellCount, Valgrind, count_cell, find_valgrind
@@ -26,7 +27,9 @@ from harness.speedup.plan import check_distinct
 from harness.system.cores import choose_cpus, lock_file
 from harness.system.pool import FOREIGN_LIMIT
 from harness.verify.runs import Contest, play_briefly
+from harness.verify.worlds import BRIEF_RUNS, BRIEF_STEPS, verify_worlds
 from scenarios.scenario import SteadyDecode, TraceReplay
+from subjects.base import Cell
 
 from .cell_loop import measure_cells
 from .cli import FOUND, INCONCLUSIVE
@@ -48,14 +51,19 @@ from .options import (
     share,
     unused_file,
 )
+from .own_function import OwnFunction, own_function, subject_option
 from .progress import CountingProgress
-from .surroundings import find_surroundings
-from .verified import are_refused, verified_words
+from .surroundings import Surroundings, find_surroundings
+from .verified import are_different, are_refused, verified_words
+
+if TYPE_CHECKING:
+    from reports.render.formats import Format
 
 
 @click.command()
 @click.argument("a")
 @click.argument("b")
+@subject_option
 @selection_options
 @click.option(
     "--threshold", default="0.5%", show_default=True, help="How much slower or faster matters."
@@ -97,6 +105,7 @@ def command(
     quiet: bool,
     style: str | None,
     as_json: bool,
+    subject: str | None,
     **options: Any,  # noqa: ANN401
 ) -> int:
     """Compare two near-equal arms and give a verdict.
@@ -110,6 +119,9 @@ def command(
     With --apart the copies run in four processes that take turns at single steps on one core: for
     arms that must not share an interpreter, such as those that patch what both import. It finds
     less in the same time.
+
+    With --subject a function of your own is compared, with versions of your own packages as arms:
+    git: (the work tree), git:REVISION or path:FOLDER, each with +FILE.patch behind it or not.
 
     With --instructions nothing is timed: valgrind counts what each arm executes, three times over.
     That is exact and advisory: instructions are not time, and there is no verdict and no file.
@@ -127,6 +139,7 @@ def command(
       stepbench compare incremental incremental --cells 64x2048
       stepbench compare git:HEAD~1:batched batched --cells 64x2048 --apart --threshold 2%
       stepbench compare git:HEAD~1:batched batched --cells 64x2048 --instructions
+      stepbench compare git:main git: --subject bench_join.py
     """
     chosen = chosen_format(style, as_json)
     if math.isnan(seconds):
@@ -134,16 +147,8 @@ def command(
     valgrind = find_valgrind() if instructions else None
     if valgrind is not None:
         _refuse_options_of_timing()
-    scenarios = selected_scenarios(options)
-    check_distinct(scenarios)
-    # What cannot be imported is found before anything is measured.
-    sources = find_sources(tuple(dict.fromkeys((a, b))))
-    first, second = (ArmOfSource(sources.get(spec) or find_source(spec)) for spec in (a, b))
-    scenarios = runnable(scenarios, {a: first, b: second})
-    duet = Duet(
-        first.source,
-        second.source,
-        scenarios,
+    make = partial(
+        Duet,
         threshold=share("--threshold", threshold),
         seconds=seconds,
         seed=seed,
@@ -152,28 +157,99 @@ def command(
         gc=gc == "on",
         is_apart=apart,
     )
-    check_memory(scenarios, len(duet.cpus), seed)
+    keep = partial(_compare, style=chosen, output=output, force=force, quiet=quiet)
+    if subject is not None:
+        if valgrind is not None:
+            raise click.UsageError("--instructions counts for the connector's arms alone")
+        with own_function(subject, (a, b), options) as own:
+            own_duet = _of_own_function(own, a, b, make, chosen, verifies=not no_verify)
+            return FOUND if own_duet is None else keep(*own_duet)
+    of_connector = _of_connector(a, b, make, chosen, options, verifies=not no_verify)
+    if of_connector is None:
+        return FOUND
+    if valgrind is not None:
+        return _count(*of_connector, valgrind, chosen, quiet=quiet)
+    return keep(*of_connector)
+
+
+_Prepared = tuple[Duet, dict[str, object]]
+
+
+def _of_connector(
+    a: str,
+    b: str,
+    make: Callable[..., Duet],
+    style: str,
+    options: Mapping[str, Any],
+    *,
+    verifies: bool,
+) -> _Prepared | None:
+    """Return the duet of two arms of the connector and its metadata; None where they differ."""
+    scenarios = selected_scenarios(options)
+    check_distinct(scenarios)
+    # What cannot be imported is found before anything is measured.
+    sources = find_sources(tuple(dict.fromkeys((a, b))))
+    first, second = (ArmOfSource(sources.get(spec) or find_source(spec)) for spec in (a, b))
+    scenarios = runnable(scenarios, {a: first, b: second})
+    duet = make(first.source, second.source, scenarios)
+    check_memory(scenarios, len(duet.cpus), duet.seed)
     verification = None
-    if not no_verify:
-        contest = Contest({b: second}, a, first, provider)
+    if verifies:
+        contest = Contest({b: second}, a, first, duet.provider)
         # What comes from elsewhere may end its process, or never come back.
         limit = FOREIGN_LIMIT if sources else None
         verification = play_briefly(contest, limit=limit)
-    surroundings = find_surroundings((a, b), {a: duet.a, b: duet.b}, provider)
-    told = {source.spec: source for source in (duet.a, duet.b) if source.origin}
+    both = (first.source, second.source)
+    surroundings = find_surroundings((a, b), {a: both[0], b: both[1]}, duet.provider)
+    told = {source.spec: source for source in both if source.origin}
     told |= {spec: source for spec, source in sources.items() if surroundings.concern(source)}
     named = surroundings.origins(told)
-    if are_refused(verification, chosen, named):
-        return FOUND
+    if are_refused(verification, style, named):
+        return None
     words = verified_words(verification, named)
     metadata = described_run(duet.cpus, duet.provider, surroundings, *words)
-    if valgrind is not None:
-        duet = replace(duet, environment=surroundings.names)
-        return _count(duet, valgrind, metadata, chosen, quiet=quiet)
+    return replace(duet, environment=surroundings.names), metadata
+
+
+def _of_own_function(
+    own: OwnFunction, a: str, b: str, make: Callable[..., Duet], style: str, *, verifies: bool
+) -> _Prepared | None:
+    """Return the duet of two versions of a user's packages; None where their outputs differ."""
+    duet = make(own.arms[a], own.arms[b], own.cells, subject=own.description)
+    if own.is_native and not duet.is_apart:
+        say("the packages have compiled modules: each copy gets a process of its own (--apart)")
+        duet = replace(duet, is_apart=True)
+    words = ["outputs not verified"]
+    if verifies:
+        found = verify_worlds(
+            own.description,
+            own.arms[a],
+            [own.arms[b]],
+            own.cells,
+            runs=BRIEF_RUNS,
+            steps=BRIEF_STEPS,
+            seed=duet.seed,
+        )
+        if are_different(found, own, style):
+            return None
+        words = [f"outputs the same in {found.outcomes} steps first"]
+    return duet, described_run(duet.cpus, None, Surroundings(), *own.words, *words)
+
+
+def _compare(
+    duet: Duet,
+    metadata: dict[str, object],
+    *,
+    style: Format,
+    output: Path | None,
+    force: bool,
+    quiet: bool,
+) -> int:
+    """Compare cell by cell, keep the samples and print the verdicts; return the exit code."""
     file = output or unused_file("compare")
     progress = CountingProgress(len(duet.scenarios), "cells", quiet=quiet)
 
-    def compare(scenario: SteadyDecode | TraceReplay) -> CellResult:
+    def compare(scenario: Scenario) -> CellResult:
         result = compare_cell(duet, scenario, progress.describe)
         progress.add(1)
         return result
@@ -193,7 +269,7 @@ def command(
     from reports.kinds.duet import write_duet as write_report
 
     with unread_is_fine():
-        write_report(duet, results, metadata, chosen, sys.stdout)
+        write_report(duet, results, metadata, style, sys.stdout)
     if measured.is_kept and not quiet:
         say(f"samples kept in {file}")
     kind = overall(result.verdict.kind for result in results)
@@ -201,7 +277,7 @@ def command(
 
 
 def _count(
-    duet: Duet, valgrind: Valgrind, metadata: dict[str, object], style: str, *, quiet: bool
+    duet: Duet, metadata: dict[str, object], valgrind: Valgrind, style: str, *, quiet: bool
 ) -> int:
     """Count instructions cell by cell and print them; return the exit code."""
     progress = CountingProgress(len(duet.scenarios), "cells", quiet=quiet)
@@ -212,7 +288,8 @@ def _count(
         progress.add(1)
         return result
 
-    measured = measure_cells(duet.scenarios, count, progress)
+    cells = [cell for cell in duet.scenarios if not isinstance(cell, Cell)]
+    measured = measure_cells(cells, count, progress)
     results = measured.results
     is_exact = all(result.is_identical for result in results)
     if results:

@@ -10,6 +10,7 @@ from typing import Any
 import click
 
 from harness.arms.registry import is_foreign, split_arms
+from harness.arms.variables import split_list
 from harness.count.budget import check, check_seed, departures, load_budget, update, write_budget
 from harness.count.exactness import notes
 from harness.count.passes import count_cells
@@ -33,11 +34,14 @@ from .options import (
     selected_scenarios,
     selection_options,
 )
+from .own_function import subject_option
+from .own_work import count_own
 from .progress import CountingProgress
 from .surroundings import find_surroundings
 
 
 @click.command()
+@subject_option
 @selection_options
 @click.option("--arms", default="all", show_default=True, metavar="LIST", help="Arms to count.")
 @seed_option
@@ -58,6 +62,7 @@ from .surroundings import find_surroundings
 @format_options(("terminal", "markdown", "json"))
 def command(
     *,
+    subject: str | None,
     arms: str,
     seed: int,
     jobs: int,
@@ -87,15 +92,23 @@ def command(
     an arm has no budget or has gone missing. Cells or arms that are named are checked or updated
     alone.
 
+    With --subject it is a function of your own, by default at git:HEAD and in the work tree, git:.
+
     \b
     Examples:
       stepbench count
+      stepbench count --subject bench_join.py --arms git:v1.4,git:
       stepbench count --cells 64x2048,64x8192 --arms full-copy,batched --per-request
       stepbench count --calls --json
       stepbench count --check
       stepbench count --update
     """
     chosen = chosen_format(style, as_json)
+    if subject is not None:
+        if checks or updates or per_request:
+            raise click.UsageError("--check, --update and --per-request are the connector's")
+        specs = ("git:HEAD", "git:") if arms == "all" else tuple(split_list(arms))
+        return count_own(subject, specs, options, seed=seed, calls=calls, style=chosen, quiet=quiet)
     if checks and updates:
         raise click.UsageError("--check and --update exclude each other")
     names = split_arms(arms)

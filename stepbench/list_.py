@@ -10,6 +10,9 @@ from harness.arms.sources import find_source
 from scenarios.catalogue import CATALOGUE
 from stubs.providers import PROVIDERS, absent
 
+from .own_function import subject_option
+from .own_work import list_subject
+
 # Where arms may come from that are none of this project.
 _FOREIGN = {
     "git:REV:NAME": "one of these as of a git revision of this project",
@@ -21,19 +24,29 @@ _FOREIGN = {
 
 @click.command()
 @click.option("--arm", metavar="SPEC", help="Load this arm and show what was found.")
+@subject_option
 @click.option("--json", "as_json", is_flag=True, help="Print one JSON document.")
-def command(arm: str | None, as_json: bool) -> None:
+def command(arm: str | None, subject: str | None, as_json: bool) -> None:
     """List the arms, the providers and the named scenarios.
 
     With an arm, which may be any that the other commands take, show where it is from, what its
     module imports and was given, and which classes and calls were found.
 
+    With a subject, a file of your own, show the functions in it, their cells and the packages that
+    arms have versions of.
+
     \b
     Examples:
       stepbench list
+      stepbench list --subject bench_join.py
       stepbench list --json
       stepbench list --arm trtllm:~/TensorRT-LLM@v1.2.0
     """
+    if subject is not None:
+        if arm is not None:
+            raise click.UsageError("--arm and --subject exclude each other")
+        list_subject(subject, as_json=as_json)
+        return
     if arm is not None:
         from reports.kinds.inspection import render_json, render_text
 

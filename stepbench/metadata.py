@@ -38,13 +38,13 @@ def described_code(provider: str, surroundings: Surroundings) -> dict[str, objec
 
 
 def described_run(
-    cpus: Sequence[int], provider: str, surroundings: Surroundings, *more: str
+    cpus: Sequence[int], provider: str | None, surroundings: Surroundings, *more: str
 ) -> dict[str, object]:
     """Return the same with the command, the date and a sentence that says it all, as ``where``.
 
     Args:
         cpus: the cores measured on; none for no pinning. The governor is that of the last one.
-        provider: where the stand-ins come from.
+        provider: where the stand-ins come from; None where there are none.
         surroundings: what the arms depend on beside their sources.
         more: what else belongs into the sentence.
     """
@@ -57,7 +57,8 @@ def described_run(
         f"machine {found.get('stepbench_machine', 'unknown')}",
         pinned(*cpus),
     )
-    words = "; ".join((", ".join(parts), f"stand-ins: provider {provider}", *more))
+    native = () if provider is None else (f"stand-ins: provider {provider}",)
+    words = "; ".join((", ".join(parts), *native, *more))
     return {
         **found,
         "python": platform.python_version(),

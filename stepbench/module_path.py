@@ -10,7 +10,10 @@ from importlib.machinery import all_suffixes
 _ROOT = os.path.dirname(os.path.dirname(os.path.realpath(__file__)))  # noqa: PTH120
 _LIBRARY = os.path.dirname(os.path.realpath(os.__file__))  # noqa: PTH120
 # The packages of this project.
-OURS = {"connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"}
+OURS = {
+    *("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"),
+    "subjects",
+}
 
 
 def leave_out_working_folder() -> None:

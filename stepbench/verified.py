@@ -7,10 +7,13 @@ from collections.abc import Mapping
 import click
 
 from harness.verify.runs import Verification
+from harness.verify.worlds import WorldsVerification
+from reports.kinds import worlds
 from reports.kinds.equivalence import partial, render_json, render_text
 from reports.render.words import sentences
 
 from .messages import say, unread_is_fine
+from .own_function import OwnFunction
 
 
 def are_refused(verification: Verification | None, style: str, origins: Mapping[str, str]) -> bool:
@@ -27,6 +30,17 @@ def are_refused(verification: Verification | None, style: str, origins: Mapping[
     with unread_is_fine():
         click.echo(render(verification, origins), nl=False)
     say("the arms differ, so they are not measured; --no-verify insists")
+    return True
+
+
+def are_different(found: WorldsVerification, own: OwnFunction, style: str) -> bool:
+    """Return whether versions of a user's own function differ, and then print how."""
+    if found.difference is None:
+        return False
+    render = worlds.render_json if style == "json" else worlds.render_text
+    with unread_is_fine():
+        click.echo(render(found, own.project.spec, own.origins), nl=False)
+    say("outputs differ, so nothing was timed; --no-verify times them anyway")
     return True
 
 

@@ -5,10 +5,12 @@ from __future__ import annotations
 import json
 
 import click
+from click.core import ParameterSource
 
 from harness.arms.registry import ARMS, REFERENCE, RegisteredArm, check_arms
 from harness.system.pool import FOREIGN_LIMIT, spread
 from harness.verify.runs import MAX_RUNS, Contest, count_failing, tasks, verify
+from harness.verify.worlds import RUNS, STEPS
 from harness.verify.wrong_arms import WRONG_ARMS
 from reports.kinds.equivalence import (
     render_json,
@@ -24,6 +26,8 @@ from .messages import unread_is_fine
 from .metadata import described_code
 from .mutants import show_mutants
 from .options import jobs_option, provider_option, quiet_option
+from .own_function import subject_option
+from .own_work import verify_own
 from .progress import CountingProgress
 from .surroundings import Surroundings, find_surroundings
 
@@ -40,6 +44,7 @@ _LIMIT: float | None = FOREIGN_LIMIT
 
 @click.command()
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
+@subject_option
 @click.option(
     "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
 )
@@ -47,6 +52,10 @@ _LIMIT: float | None = FOREIGN_LIMIT
     "--runs",
     type=click.IntRange(1, MAX_RUNS),
     help=f"[default: {_RUNS}; with --mutants {_MUTANT_RUNS}]",
+)
+@click.option("--cells", metavar="LIST", help="With --subject: its cells, or patterns of them.")
+@click.option(
+    "--steps", type=click.IntRange(1, 10_000), help=f"With --subject: of a run.  [default: {STEPS}]"
 )
 @click.option("--run", type=click.IntRange(0), help="Repeat this run alone.")
 @click.option("--seed", type=click.IntRange(0), default=0, show_default=True)
@@ -63,8 +72,11 @@ _LIMIT: float | None = FOREIGN_LIMIT
 def command(
     *,
     arms: tuple[str, ...],
+    subject: str | None,
     against: str,
     runs: int | None,
+    cells: str | None,
+    steps: int | None,
     run: int | None,
     seed: int,
     jobs: int,
@@ -86,6 +98,9 @@ def command(
     nothing stands in for cannot be run here: the exit code is 2, and the line says what it is and
     where.
 
+    With --subject it is a function of your own: each arm plays the same seeded worlds, and what
+    comes of each step is compared. By default the work tree, git:, is held against git:HEAD.
+
     With --mutants the runs themselves are put to the test: each mutant of the arm is played against
     the arm as it is, and those that no run tells from it are listed (exit code 1).
 
@@ -96,9 +111,27 @@ def command(
       stepbench verify page-range --seed 0 --run 17
       stepbench verify file:my_arm.py --against git:HEAD:incremental
       stepbench verify trtllm:~/TensorRT-LLM --against trtllm:~/TensorRT-LLM@HEAD~1
+      stepbench verify --subject bench_join.py
       stepbench verify --self-test
       stepbench verify --mutants batched
     """
+    if subject is not None:
+        if mutants is not None or self_test or coverage:
+            raise click.UsageError("--mutants, --self-test and --coverage are the connector's")
+        return verify_own(
+            subject,
+            arms or ("git:",),
+            against if _is_given("against") else "git:HEAD",
+            cells=cells,
+            runs=runs or RUNS,
+            run=run,
+            steps=steps or STEPS,
+            seed=seed,
+            as_json=as_json,
+            quiet=quiet,
+        )
+    if cells is not None or steps is not None:
+        raise click.UsageError("--cells and --steps go with --subject")
     if mutant is not None and mutants is None:
         raise click.UsageError("--mutant needs --mutants")
     default = _RUNS if mutants is None else _MUTANT_RUNS
@@ -145,6 +178,12 @@ def command(
             text = render_text(result, named, coverage=coverage)
         click.echo(text, nl=False)
     return FOUND if result.failure or result.uncovered() else 0
+
+
+def _is_given(name: str) -> bool:
+    """Return whether an option stood on the command line."""
+    source = click.get_current_context().get_parameter_source(name)
+    return source is ParameterSource.COMMANDLINE
 
 
 def _self_test(seed: int, jobs: int, provider: str, *, as_json: bool, quiet: bool) -> int:

@@ -40,6 +40,19 @@ class Missing:
         return f"{self.arm}: cannot be run here: uses {self.uses}{line}{why}{place}"
 
 
+class NotImportableError(InputError):
+    """What the user gave raised something when it was imported: exit code 2, with its traceback."""
+
+    def __init__(self, message: str, trace: str) -> None:
+        # Both are arguments of the exception, so that it can be sent to another process.
+        super().__init__(message, trace)
+        self.trace = trace
+
+    def __str__(self) -> str:
+        """Return the message."""
+        return str(self.args[0])
+
+
 class NotRunnableError(InputError):
     """An arm uses what is not here: exit code 2, and nothing is said about its outputs.
 

@@ -12,7 +12,10 @@ import pytest
 
 ROOT = Path(__file__).parents[1]
 # Each may import those behind it.
-LAYERS = ("stepbench", "reports", "harness", "scenarios", "stubs", "connector", "stepbench_core")
+LAYERS = (
+    *("stepbench", "reports", "harness", "subjects"),
+    *("scenarios", "stubs", "connector", "stepbench_core"),
+)
 # Of these the rooms are told apart.
 HOUSES = ("harness", "reports")
 

@@ -10,7 +10,10 @@ import click
 import pytest
 
 ROOT = Path(__file__).parents[1]
-PACKAGES = ("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs")
+PACKAGES = (
+    *("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"),
+    "subjects",
+)
 
 pytestmark = pytest.mark.thorough
 

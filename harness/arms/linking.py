@@ -29,7 +29,10 @@ SURFACE = "stubs.surface"
 _ENGINES = frozenset({ENGINE, "torch"})
 # Ours, which no checkout means. ``stepbench.module_path`` needs them before anything is imported.
 OWN = frozenset(
-    {"connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"}
+    {
+        *("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"),
+        "subjects",
+    }
 )
 # What nobody can install to have it here.
 UNINSTALLABLE = _ENGINES | OWN

@@ -7,29 +7,28 @@ as the others' are, is moved on, and the call is timed. The samples go to standa
 
 from typing import Any
 
-from harness.arms.missing import refuse_uncaught
-from harness.arms.sources import ArmSource
 from harness.system.background import Background, CoreShare
 from harness.system.serving import serve_in_turns
 from harness.system.turns import Turns
 
-from .calls import created_calls, prepared_workload, told
+from .calls import build, loaded, timed, told
+from .stages import create_stage, failures_told
 
 
+@failures_told
 def measure(job: dict[str, Any], turns: Turns) -> dict[str, Any]:
     """Return the samples of the copy that a job names."""
     background = Background()
-    source = ArmSource(**job["sources"][job["copy"]])
-    refuse_uncaught({source.spec: source.filename})
-    calls = created_calls(source, job["copy"], background)
-    workload = prepared_workload(job)
+    stage, copy = create_stage(job), job["copy"]
+    calls = loaded(stage, copy, background)
+    build(stage, gc_on=job["gc"])
 
     share, step = CoreShare(background), 0
     while share.sit_out(turns.wait):
         if step == job["warmups"]:
             background.look()
-        workload.advance()
-        calls.time(workload, counts=step >= job["warmups"])
+        stage.advance()
+        timed(stage, copy, calls, counts=step >= job["warmups"])
         if step >= job["warmups"]:
             background.watch()
         step += 1

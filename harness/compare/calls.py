@@ -9,12 +9,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
-from harness.arms.loading import create, load_apart
-from harness.arms.sources import ArmSource
 from harness.system.background import Background
 from harness.system.turns import balanced_orders
-from scenarios.scenario import from_dict
-from scenarios.workload import Workload, create_workload
+from subjects.base import Stage
 
 
 @dataclass
@@ -25,26 +22,23 @@ class Calls:
     else it would fall on the copy that comes next.
 
     Attributes:
-        build: the measured call.
         background: who waits for others.
         seconds: what each call that counts took.
         beside: CPU seconds that others spent for each of these.
         alive: the threads and child processes that the copy left behind.
     """
 
-    build: Callable[..., object]
     background: Background
     seconds: list[float] = field(default_factory=list)
     beside: list[float] = field(default_factory=list)
     alive: set[str] = field(default_factory=set)
 
-    def time(self, workload: Workload, *, counts: bool) -> None:
-        """Time one call with what the workload is at. A warm-up does not count."""
-        build, background, clock = self.build, self.background, time.perf_counter
-        batch, requests, manager = workload.batch, workload.async_requests, workload.manager
+    def time(self, call: Callable[[], object], *, counts: bool) -> None:
+        """Time one call. A warm-up does not count."""
+        background, clock = self.background, time.perf_counter
         background.begin()
         start = clock()
-        output = build(batch, requests, manager)
+        output = call()
         end = clock()
         left = background.end(end - start)
         del output
@@ -55,22 +49,29 @@ class Calls:
             self.alive |= background.newcomers()
 
 
-def created_calls(source: ArmSource, copy: int, background: Background) -> Calls:
-    """Return the calls of an instance that is loaded as modules of its own."""
-    module = load_apart(source, f"_stepbench_duet_{copy}")
-    arm = create(module, source, attention_dp=False)
-    return Calls(arm.build_scheduler_output, background, alive=background.newcomers())
+def timed(stage: Stage, copy: int, calls: Calls, *, counts: bool) -> None:
+    """Time the call of a copy in this step."""
+    call = stage.ready(copy)
+    try:
+        calls.time(call, counts=counts)
+    except (Exception, SystemExit) as error:
+        stage.tell(copy, error)
+        raise
 
 
-def prepared_workload(job: dict[str, Any]) -> Workload:
-    """Return the workload of a job. From here on the collector rests, unless it was asked for."""
-    iterations = job["warmups"] + job["most"]
-    workload = create_workload(from_dict(job["scenario"]), iterations, job["seed"], job["provider"])
-    if not job["gc"]:
+def loaded(stage: Stage, copy: int, background: Background) -> Calls:
+    """Load a copy on a stage, and return its calls."""
+    stage.load(copy)
+    return Calls(background, alive=background.newcomers())
+
+
+def build(stage: Stage, *, gc_on: bool) -> None:
+    """Build what is on a stage. From here on the collector rests, unless it was asked for."""
+    stage.build()
+    if not gc_on:
         gc.collect()
         gc.freeze()
         gc.disable()
-    return workload
 
 
 def iterations(job: dict[str, Any], rng: random.Random) -> Iterator[tuple[bool, list[int]]]:

@@ -15,16 +15,22 @@ both arms of either.
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
+from harness.arms.packages import PackageArm
 from harness.arms.sources import ArmSource
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stubs.providers import DEFAULT_PROVIDER
+from subjects.base import Cell
 
 from .verdict import NOT_MEASURED, Process, Rule, Verdict
 
 # Of both arms together, in each process.
 COPIES = 4
+
+Scenario = SteadyDecode | TraceReplay | Cell
 
 
 @dataclass(frozen=True)
@@ -44,11 +50,12 @@ class Duet:
         gc: whether the garbage collector runs during the measurement.
         environment: the variables of ours that the arms read, for workers that have no others.
         is_apart: whether each copy has a process of its own, and the four take turns.
+        subject: the user's own function, as ``OwnStage`` takes it; None for the connector.
     """
 
-    a: ArmSource
-    b: ArmSource
-    scenarios: tuple[SteadyDecode | TraceReplay, ...]
+    a: ArmSource | PackageArm
+    b: ArmSource | PackageArm
+    scenarios: tuple[Scenario, ...]
     threshold: float = 0.005
     seconds: float = 10.0
     seed: int = 0
@@ -58,6 +65,7 @@ class Duet:
     gc: bool = False
     environment: tuple[str, ...] = ()
     is_apart: bool = False
+    subject: Mapping[str, Any] | None = None
 
     @property
     def rule(self) -> Rule:
@@ -86,7 +94,7 @@ class CellResult:
         alive: of each copy the threads and child processes that calls left behind, by their names.
     """
 
-    scenario: SteadyDecode | TraceReplay
+    scenario: Scenario
     verdict: Verdict = NOT_MEASURED
     samples: list[list[list[float]]] = field(default_factory=list)
     imports: list[list[int]] = field(default_factory=list)

@@ -11,13 +11,15 @@ from typing import Annotated, Any
 
 import msgspec
 
+from harness.arms.packages import PackageArm
 from harness.arms.sources import ArmSource
 from harness.stats.estimates import Estimate
 from harness.system.documents import DAMAGED, Metadata, Number, Whole, damaged, decode
 from harness.system.files import write_atomically
 from scenarios.scenario import from_dict
+from subjects.base import Cell, cell_from_dict
 
-from .duet import COPIES, CellResult, Duet
+from .duet import COPIES, CellResult, Duet, Scenario
 from .figure import Kind
 from .verdict import Process, Verdict
 
@@ -62,6 +64,8 @@ def write_duet(
     document = {
         DUET: FORMAT,
         "metadata": dict(metadata),
+        # The user's own function, whose arms are versions of packages; null for the connector.
+        "subject": None if duet.subject is None else dict(duet.subject),
         "a": asdict(duet.a),
         "b": asdict(duet.b),
         "threshold": duet.threshold,
@@ -161,7 +165,7 @@ class _Cell(msgspec.Struct):
     def result(self) -> CellResult:
         """Return the cell. Raises InputError or ValueError where its scenario is none."""
         return CellResult(
-            from_dict(self.scenario),
+            _scenario(self.scenario),
             self.verdict.verdict(),
             self.samples,
             self.imports,
@@ -178,8 +182,8 @@ class _Cell(msgspec.Struct):
 
 class _Document(msgspec.Struct):
     metadata: Metadata
-    a: ArmSource
-    b: ArmSource
+    a: dict[str, Any]
+    b: dict[str, Any]
     threshold: Number
     comparisons: Whole
     seconds: Number
@@ -190,6 +194,18 @@ class _Document(msgspec.Struct):
     scenarios: list[dict[str, Any]]
     cells: Annotated[list[_Cell], msgspec.Meta(min_length=1)]
     apart: bool = False
+    subject: dict[str, Any] | None = None
+
+
+def _scenario(values: Mapping[str, Any]) -> Scenario:
+    """Return the cell that a file holds. Raises InputError where that is none."""
+    return cell_from_dict(values) if values.get("kind") == Cell.__name__ else from_dict(values)
+
+
+def _arm(values: dict[str, Any]) -> ArmSource | PackageArm:
+    """Return the arm that a file holds. Raises msgspec.ValidationError where that is none."""
+    kind: type[ArmSource | PackageArm] = PackageArm if "folders" in values else ArmSource
+    return msgspec.convert(values, kind)
 
 
 def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
@@ -202,9 +218,9 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
     found = decode(path, document, DUET, known, _Document)
     try:
         duet = Duet(
-            found.a,
-            found.b,
-            tuple(map(from_dict, found.scenarios)),
+            _arm(found.a),
+            _arm(found.b),
+            tuple(map(_scenario, found.scenarios)),
             threshold=found.threshold,
             seconds=found.seconds,
             seed=found.seed,
@@ -213,6 +229,7 @@ def load_duet(path: Path, document: Mapping[str, Any]) -> DuetFile:
             comparisons=found.comparisons,
             gc=found.gc,
             is_apart=found.apart,
+            subject=found.subject,
         )
         results = tuple(cell.result() for cell in found.cells)
     except DAMAGED as error:

@@ -20,6 +20,7 @@ from collections.abc import Sequence
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 
+from harness.arms.sources import ArmSource
 from harness.system.worker_process import Child, hash_seed, module_command, run, run_children
 from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import InputError, LostWorkerError, WorkerError
@@ -212,7 +213,7 @@ def _counts(what: str, place: Path, text: str) -> tuple[int, int]:
 
 def _named_variables(duet: Duet) -> list[str]:
     """Return the environment variables of ours that an arm reads: by its source, or as seen."""
-    texts = [source.text for source in (duet.a, duet.b)]
+    texts = [source.text for source in (duet.a, duet.b) if isinstance(source, ArmSource)]
     named = [
         name
         for name in sorted(os.environ)

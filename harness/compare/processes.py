@@ -19,11 +19,12 @@ from harness.system.worker_process import (
     read_answer,
     run_children,
 )
-from scenarios.scenario import SteadyDecode, TraceReplay
+from scenarios.scenario import SteadyDecode
 from scenarios.workload import check_feasible
 from stepbench_core.errors import LostWorkerError, NotRunnableError, WorkerError
+from subjects.base import Cell
 
-from .duet import COPIES, CellResult, Duet
+from .duet import COPIES, CellResult, Duet, Scenario
 from .verdict import Process
 
 # How the leader of a group calls an error that one of its workers met.
@@ -44,25 +45,29 @@ _TIMEOUT = 120.0
 _TIMEOUT_PER_TOKEN = 1e-4
 
 
-def most_iterations(scenario: SteadyDecode | TraceReplay) -> int:
+def most_iterations(scenario: Scenario) -> int:
     """Return how many iterations a process measures at most, if they are cheap."""
     few, many = _MOST_ITERATIONS
+    if isinstance(scenario, Cell):
+        return many
     tokens = scenario.tokens if isinstance(scenario, SteadyDecode) else 0
     return COPIES * (min(many, max(few, int(_MOST_GROWTH * tokens))) // COPIES)
 
 
-def check_memory(scenarios: Sequence[SteadyDecode | TraceReplay], cpus: int, seed: int) -> None:
+def check_memory(scenarios: Sequence[Scenario], cpus: int, seed: int) -> None:
     """Raise InputError unless the memory is there for all copies on so many cores at once."""
     # Their kept tokens are the most of it, and what copies of their own processes add is the world.
     memory, at_once = available_memory(), COPIES * max(1, cpus)
     for scenario in scenarios:
+        if isinstance(scenario, Cell):
+            continue  # What a user's own world takes is not known.
         iterations = WARMUPS + most_iterations(scenario)
         check_feasible(scenario, iterations, f"{seed}", memory, at_once)
 
 
 def run_processes(
     duet: Duet,
-    scenario: SteadyDecode | TraceReplay,
+    scenario: Scenario,
     cores: Sequence[int | None],
     result: CellResult,
 ) -> list[Process]:
@@ -86,18 +91,17 @@ def run_processes(
     return [process for process, _ in read]
 
 
-def _limit(scenario: SteadyDecode | TraceReplay) -> float:
+def _limit(scenario: Scenario) -> float:
     """Return the seconds after which a worker counts as hanging."""
     tokens = scenario.requests * scenario.tokens if isinstance(scenario, SteadyDecode) else 0
     return _TIMEOUT + _TIMEOUT_PER_TOKEN * tokens
 
 
-def _child(
-    duet: Duet, scenario: SteadyDecode | TraceReplay, number: int, core: int | None
-) -> Child:
+def _child(duet: Duet, scenario: Scenario, number: int, core: int | None) -> Child:
     """Return the worker that is a cell's process of this number."""
     what, seed = f"cell {scenario.name}, process {number + 1}", hash_seed(duet.seed, number)
     job = {
+        "subject": duet.subject,
         "sources": [asdict(source) for source in (duet.a, duet.b, duet.a, duet.b)],
         "scenario": scenario.to_dict(),
         "seed": f"{duet.seed}-{scenario.name}-{number}",

@@ -5,10 +5,9 @@ from __future__ import annotations
 import time
 from collections.abc import Callable, Iterator, Sequence
 
-from scenarios.scenario import SteadyDecode, TraceReplay
 from stepbench_core.errors import LostWorkerError, WorkerError
 
-from .duet import CellResult, Duet
+from .duet import CellResult, Duet, Scenario
 from .figure import Kind
 from .processes import run_processes
 from .verdict import LEAST_CPU_SHARE, Process, Verdict, judge, settle
@@ -21,7 +20,7 @@ _MOST_PROCESSES = 240
 
 def compare_cell(
     duet: Duet,
-    scenario: SteadyDecode | TraceReplay,
+    scenario: Scenario,
     progress: Callable[[str], None] = lambda _what: None,
     draw: Callable[[], Process] | None = None,
     clock: Callable[[], float] | None = None,

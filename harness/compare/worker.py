@@ -7,33 +7,32 @@ input; the samples go to standard output, both as JSON.
 import random
 from typing import Any
 
-from harness.arms.missing import refuse_uncaught
-from harness.arms.sources import ArmSource
 from harness.system.background import Background, CoreShare
 from harness.system.serving import serve
 
-from .calls import created_calls, iterations, mirrored_order, prepared_workload, told
+from .calls import build, iterations, loaded, mirrored_order, timed, told
+from .stages import create_stage, failures_told
 
 
+@failures_told
 def measure(job: dict[str, Any]) -> dict[str, Any]:
     """Return the samples that a job asks for, and how they came about."""
     background = Background()
     rng = random.Random(f"order {job['seed']}")
     imports = mirrored_order(len(job["sources"]) // 2, rng)
-    sources = [ArmSource(**source) for source in job["sources"]]
-    refuse_uncaught({source.spec: source.filename for source in sources})
-    made = {copy: created_calls(sources[copy], copy, background) for copy in imports}
-    calls = [made[copy] for copy in range(len(sources))]
-    workload = prepared_workload(job)
+    stage = create_stage(job)
+    made = {copy: loaded(stage, copy, background) for copy in imports}
+    calls = [made[copy] for copy in range(len(imports))]
+    build(stage, gc_on=job["gc"])
 
     orders: list[list[int]] = []
     share = CoreShare(background)
     for counts, order in iterations(job, rng):
         if counts and not orders:
             background.look()
-        workload.advance()
+        stage.advance()
         for copy in order:
-            calls[copy].time(workload, counts=counts)
+            timed(stage, copy, calls[copy], counts=counts)
         if counts:
             background.watch()
             orders.append(order)

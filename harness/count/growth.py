@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
+from harness.stats.estimates import log_slope
 from scenarios.families import families
 
 from .work import FIGURES, Work
@@ -61,32 +61,14 @@ def _slope(
     along: Callable[[Work], float],
     alike: str,
 ) -> float | None:
-    """Return the slope of a figure along one size, among cells that are alike in the other.
-
-    Least squares with an intercept for each set of cells that are alike (the within estimator of
-    panel data), so that a figure which does not grow has a slope of exactly 0.
-    """
+    """Return the slope of a figure along one size, among cells that are alike in the other."""
     sets: dict[int, list[tuple[float, float]]] = {}
     for work in works:
         value = work.per_iteration(figure)
         if value is None:
             return None
         sets.setdefault(getattr(work.scenario, alike), []).append((along(work), value))
-    over = under = 0.0
-    for points in sets.values():
-        values = [value for _, value in points]
-        if len(points) < 2 or not any(values):
-            continue
-        if not all(values):
-            return math.inf
-        # From the first point, so that what does not grow is 0 and no rounding error.
-        x0, y0 = points[0]
-        logs = [(math.log(x / x0), math.log(y / y0)) for x, y in points]
-        mean_x = sum(x for x, _ in logs) / len(logs)
-        mean_y = sum(y for _, y in logs) / len(logs)
-        over += sum((x - mean_x) * (y - mean_y) for x, y in logs)
-        under += sum((x - mean_x) ** 2 for x, _ in logs)
-    return over / under if under else None
+    return log_slope(list(sets.values()))
 
 
 def _requests(work: Work) -> float:

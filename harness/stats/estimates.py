@@ -195,3 +195,33 @@ def crossover(sizes: Sequence[float], ratios: Sequence[float]) -> float | None:
         if (y0 < 0) != (y1 < 0):
             found = math.exp(x0 - y0 * (x1 - x0) / (y1 - y0))
     return found
+
+
+def log_slope(sets: Sequence[Sequence[tuple[float, float]]]) -> float | None:
+    """Return the slope of the logarithms of values against those of sizes.
+
+    Least squares with an intercept for each set (the within estimator of panel data), so that what
+    does not grow has a slope of exactly 0.
+
+    Args:
+        sets: of each set the sizes, positive, with their values, not negative.
+
+    Returns:
+        The slope; None where no set has two different sizes or all values are 0, and infinite where
+        some values of a set are 0 and others are not.
+    """
+    over = under = 0.0
+    for points in sets:
+        values = [value for _, value in points]
+        if len(points) < 2 or not any(values):
+            continue
+        if not all(values):
+            return math.inf
+        # From the first point, so that what does not grow is 0 and no rounding error.
+        x0, y0 = points[0]
+        logs = [(math.log(x / x0), math.log(y / y0)) for x, y in points]
+        mean_x = sum(x for x, _ in logs) / len(logs)
+        mean_y = sum(y for _, y in logs) / len(logs)
+        over += sum((x - mean_x) * (y - mean_y) for x, y in logs)
+        under += sum((x - mean_x) ** 2 for x, _ in logs)
+    return over / under if under else None

@@ -10,6 +10,7 @@ import os
 import re
 import shlex
 import subprocess
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -127,6 +128,20 @@ def merge_base(one: str, other: str, folder: Path) -> str | None:
     return _text(done.output, "merge-base").strip() or None
 
 
+def archive(commit: str, paths: Sequence[str], folder: Path) -> bytes:
+    """Return files of a commit as a tar archive. Raises GitError.
+
+    Args:
+        commit: the commit.
+        paths: files and folders, seen from the folder, as they are in the archive.
+        folder: a folder in the repository.
+    """
+    done = _run(("archive", "--format=tar", commit, "--", *paths), folder)
+    if done.code:
+        raise _error(done.errors, folder)
+    return done.output
+
+
 def holds(path: str, folder: Path) -> bool:
     """Return whether a file belongs to the repository around a folder. Raises GitError."""
     done = _run(("ls-files", "--error-unmatch", path), folder)
@@ -151,7 +166,7 @@ def _run(arguments: tuple[str, ...], folder: Path) -> _Done:
             capture_output=True,
             stdin=subprocess.DEVNULL,
             timeout=_SECONDS,
-            env=_environment(),
+            env=environment(),
         )
     except FileNotFoundError:
         raise GitError("git: not on the PATH: install it, or add its folder to PATH") from None
@@ -194,7 +209,7 @@ def _error(errors: str, folder: Path) -> GitError:
     return GitError(words)
 
 
-def _environment() -> dict[str, str]:
+def environment() -> dict[str, str]:
     """Return ours without what would point git to another repository.
 
     Nor shall git write: to look at a work tree brings its index up to date otherwise. What it says

@@ -66,7 +66,7 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
     ]
     if busy:
         parts.append(f"Other work had a core, and the cell went on without it: {'; '.join(busy)}.")
-    if duet.a.text == duet.b.text and duet.a.variables == duet.b.variables:
+    if duet.a.digest == duet.b.digest and duet.a.variables == duet.b.variables:
         parts.append("Both arms are the same code: what they differ by here is noise.")
     if not duet.is_apart and any(_is_far(result) for result in results):
         parts.append(

@@ -86,9 +86,8 @@ def how(duet: Duet, results: Sequence[CellResult], metadata: Mapping[str, object
         )
     took = max((result.took for result in results), default=0.0)
     at_once = f", up to {len(duet.cpus)} at once on a core each" if len(duet.cpus) > 1 else ""
-    ran = (
-        f"ran side by side on the same workload in each of the processes{at_once}, in random order"
-    )
+    world = "the same workload" if duet.subject is None else "worlds of the same seed"
+    ran = f"ran side by side on {world} in each of the processes{at_once}, in random order"
     if duet.is_apart:
         ran = (
             "ran in a process of its own each, on a workload of the same seed; the four, which "

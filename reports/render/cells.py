@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 
 from scenarios.scenario import SteadyDecode, TraceReplay
+from subjects.base import Cell
 
 from .table import Column, ColumnKind, Value, names
 
@@ -33,7 +34,7 @@ def cell_columns(
 
 
 def pair_columns(
-    a: str, b: str, scenarios: Sequence[SteadyDecode | TraceReplay]
+    a: str, b: str, scenarios: Sequence[SteadyDecode | TraceReplay | Cell]
 ) -> tuple[list[Column], list[list[Value | str]]]:
     """Return the columns for cells and the two arms measured in them, and what tells the cells.
 
@@ -42,8 +43,28 @@ def pair_columns(
         b: the second; the same arm again is named so.
         scenarios: the cells. A trace shows its largest batch, and no tokens.
     """
-    columns, rows = cell_columns([(scenario, *nominal_size(scenario)) for scenario in scenarios])
+    own = [cell for cell in scenarios if isinstance(cell, Cell)]
+    if own:
+        columns, rows = own_columns(own)
+    else:
+        steady = [cell for cell in scenarios if not isinstance(cell, Cell)]
+        columns, rows = cell_columns([(cell, *nominal_size(cell)) for cell in steady])
     return [*columns, Column(a), Column(b if b != a else f"{b} again")], rows
+
+
+def own_columns(cells: Sequence[Cell]) -> tuple[list[Column], list[list[Value | str]]]:
+    """Return the columns that tell the cells of a user's own function: its sizes and labels."""
+    sizes, labels = cells[0].sizes, cells[0].labels
+    columns = [*names("Cell"), *(Column(name.capitalize(), ColumnKind.SIZE) for name in sizes)]
+    columns += names(*(name.capitalize() for name in labels))
+    return columns, [
+        [
+            cell.name,
+            *(Value(f"{cell.sizes[name]:,}", cell.sizes[name]) for name in sizes),
+            *(cell.labels[name] for name in labels),
+        ]
+        for cell in cells
+    ]
 
 
 def nominal_size(scenario: SteadyDecode | TraceReplay) -> tuple[float, float]:

@@ -10,7 +10,10 @@ from pathlib import Path
 from .conftest import Ran
 
 ROOT = Path(__file__).resolve().parents[2]
-_PACKAGES = ("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs")
+_PACKAGES = (
+    *("connector", "harness", "reports", "scenarios", "stepbench", "stepbench_core", "stubs"),
+    "subjects",
+)
 
 # The first commit of a copy; this repository has no such revision.
 BASE = "only-in-the-copy"

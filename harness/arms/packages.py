@@ -1,0 +1,328 @@
+"""Arms of a user's own function: versions of the user's packages, as folders.
+
+``git:``, the work tree of the project that the user's file is in; ``git:REVISION``, the same as of
+a revision; ``path:FOLDER``, another checkout or an installed copy. With ``+FILE.patch`` behind it,
+a patch on top. Each is read once, into a folder of ours: nothing in the checkout changes, and no
+edit during a measurement does harm.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import shutil
+import subprocess
+import tarfile
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from importlib.machinery import EXTENSION_SUFFIXES
+from pathlib import Path
+
+from harness.system import git
+from harness.system.worker_process import run
+from stepbench_core.errors import InputError
+
+KINDS = ("git", "path")
+
+# Says that a folder is a project's.
+_PROJECT = ("pyproject.toml", "setup.py", "setup.cfg")
+# Beside the packages of a project that has no folder src.
+_NO_PACKAGES = frozenset(
+    {
+        *("benchmark", "benchmarks", "bench", "build", "conftest", "dist", "doc", "docs"),
+        *("example", "examples", "noxfile", "script", "scripts", "setup", "tasks", "test"),
+        *("testing", "tests", "tools"),
+    }
+)
+_PATCHES = (".patch", ".diff")
+_SECONDS_OF_PATCH = 60.0
+
+
+@dataclass(frozen=True)
+class Project:
+    """Where the versions of a user's packages are.
+
+    Attributes:
+        root: the folder of the project that the user's file is in.
+        file: the user's file.
+        function: the name of the function in it; None for the only one.
+    """
+
+    root: Path
+    file: Path
+    function: str | None = None
+
+    @property
+    def spec(self) -> str:
+        """The subject as a user names it."""
+        return f"{self.file}::{self.function}" if self.function else str(self.file)
+
+
+@dataclass(frozen=True)
+class PackageArm:
+    """A version of a user's packages. Can be sent to another process.
+
+    Attributes:
+        spec: how the user named it.
+        name: the same, by which a table calls it.
+        folders: where its packages are, one folder a string.
+        packages: their top-level names.
+        origin: the revision, and what is not as there, in words.
+        digest: the SHA-256 of all their files.
+        is_native: whether there are compiled modules among them.
+    """
+
+    spec: str
+    name: str
+    folders: tuple[str, ...]
+    packages: tuple[str, ...]
+    origin: str
+    digest: str
+    is_native: bool = False
+
+    @property
+    def variables(self) -> dict[str, str]:
+        """The environment variables of its own: none."""
+        return {}
+
+
+def find_project(subject: str) -> Project:
+    """Return the project around a subject, ``FILE`` or ``FILE::FUNCTION``.
+
+    Raises:
+        InputError: there is no such file.
+    """
+    name, _, function = subject.partition("::")
+    file = Path(name).expanduser()
+    if not file.is_file():
+        raise InputError(f"subject {subject!r}: no file {file}")
+    if file.suffix != ".py":
+        raise InputError(f"subject {subject!r}: {file} is no Python file")
+    file = file.resolve()
+    for folder in file.parents:
+        if any((folder / mark).is_file() for mark in _PROJECT) or (folder / ".git").exists():
+            return Project(folder, file, function or None)
+    return Project(file.parent, file, function or None)
+
+
+def is_package_arm(spec: str) -> bool:
+    """Return whether a specification names a version of a user's packages."""
+    return spec.partition(":")[0] in KINDS and ":" in spec
+
+
+def read_arms(project: Project, specs: Sequence[str], into: Path) -> dict[str, PackageArm]:
+    """Return the arms of different specifications, read into folders below ``into``.
+
+    Raises:
+        InputError: there is no such revision, folder or patch, or no package in it.
+    """
+    arms = {}
+    for number, spec in enumerate(dict.fromkeys(specs)):
+        folder = into / f"arm-{number}"
+        folder.mkdir()
+        arms[spec] = _read(project, spec, folder)
+    return arms
+
+
+def packages_of(arms: Iterable[PackageArm]) -> list[str]:
+    """Return the names that any of the arms has a package of: none has another's."""
+    return sorted({name for arm in arms for name in arm.packages})
+
+
+def _read(project: Project, spec: str, into: Path) -> PackageArm:
+    base, patch = _split_patch(spec)
+    kind, colon, rest = base.partition(":")
+    if not colon or kind not in KINDS:
+        raise InputError(
+            f"arm {spec!r}: an arm of one's own function is git: (the work tree), git:REVISION or "
+            "path:FOLDER, each with +FILE.patch behind it or not"
+        )
+    if kind == "path":
+        root = Path(rest or ".").expanduser().resolve()
+        if not root.is_dir():
+            raise InputError(f"arm {spec!r}: {root} is no folder")
+        origin = _from_folder(spec, root, project, into)
+    elif rest:
+        origin = _from_revision(spec, rest, project, into)
+    else:
+        origin = _from_folder(spec, project.root, project, into)
+    if patch is not None:
+        _apply(spec, patch, into)
+        origin = f"{origin}, with {patch.name}"
+    files = [path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file()]
+    layout = find_packages(files, project.file.stem)
+    folders = tuple(str(into / folder) for folder in layout)
+    names = tuple(name for packages in layout.values() for name in packages)
+    is_native = any(name.endswith(tuple(EXTENSION_SUFFIXES)) for name in files)
+    return PackageArm(spec, spec, folders, names, origin, _digest(into, files), is_native)
+
+
+def find_packages(files: Iterable[str], own: str = "") -> dict[str, list[str]]:
+    """Return the top-level names of the packages in a tree, by the folder that they lie in.
+
+    All of ``src`` where there is code in it, else the packages and modules of the tree's root, but
+    for what is usually beside them, such as tests.
+
+    Args:
+        files: the paths of the tree.
+        own: the name of the user's own file, which is no package.
+    """
+    parts = [file.split("/") for file in files if file.endswith((".py", *EXTENSION_SUFFIXES))]
+    inside = [rest for first, *rest in parts if first == "src" and rest]
+    if inside:
+        names = {path[0].partition(".")[0] for path in inside}
+        return {"src": sorted(name for name in names if name.isidentifier())}
+    names = {path[0] for path in parts if len(path) == 2 and path[1] == "__init__.py"}
+    names |= {path[0].partition(".")[0] for path in parts if len(path) == 1}
+    kept = {
+        name
+        for name in names - _NO_PACKAGES - {own}
+        if name.isidentifier() and not name.startswith(("test_", "bench_"))
+    }
+    return {".": sorted(kept)} if kept else {}
+
+
+def _split_patch(spec: str) -> tuple[str, Path | None]:
+    base, plus, name = spec.rpartition("+")
+    if not plus or not name.endswith(_PATCHES):
+        return spec, None
+    patch = Path(name).expanduser()
+    if not patch.is_file():
+        raise InputError(f"arm {spec!r}: no patch {patch}")
+    return base, patch.resolve()
+
+
+def _from_folder(spec: str, root: Path, project: Project, into: Path) -> str:
+    """Copy the packages of a folder; return where they are from."""
+    layout = find_packages(_files_below(root), project.file.stem)
+    if not layout:
+        raise InputError(f"arm {spec!r}: no Python package in {root}, nor in its folder src")
+    for folder, names in layout.items():
+        (into / folder).mkdir(exist_ok=True)
+        for path in (root / folder).iterdir():
+            if path.name.partition(".")[0] in names:
+                _copy(path, into / folder / path.name)
+    return _state(root, [f"{folder}/{name}" for folder in layout for name in layout[folder]])
+
+
+def _from_revision(spec: str, revision: str, project: Project, into: Path) -> str:
+    """Take the packages of a revision out of git's objects; return where they are from."""
+    root = project.root
+    if revision.startswith("-"):
+        raise InputError(f"arm {spec!r} is not git:REVISION")
+    try:
+        commit, layout, data = _packed(revision, project)
+    except git.NoRepositoryError:
+        raise InputError(f"arm {spec!r}: {root} is in no git repository") from None
+    except InputError as error:
+        raise InputError(f"arm {spec!r}: {error}") from None
+    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
+        archive.extractall(into, filter="data")
+    generated = _add_generated(spec, root, layout, into)
+    words = f", generated files of the work tree: {', '.join(generated)}" if generated else ""
+    return f"commit {commit[:12]}{words}"
+
+
+def _packed(revision: str, project: Project) -> tuple[str, Mapping[str, Sequence[str]], bytes]:
+    """Return the commit of a revision, what packages it has, and these as an archive."""
+    root = project.root
+    commit = git.find_commit(revision, root)
+    if commit is None:
+        raise InputError(f"no git revision {revision!r} in {root}{git.why_missing(root)}")
+    listed = git.git("ls-tree", "-r", "--name-only", "-z", commit, folder=root).split("\0")
+    layout = find_packages(listed, project.file.stem)
+    if not layout:
+        raise InputError(f"no Python package in {root}, nor in its folder src")
+    return commit, layout, git.archive(commit, _paths_of(layout, listed), root)
+
+
+def _paths_of(layout: Mapping[str, Sequence[str]], files: Iterable[str]) -> list[str]:
+    """Return the files and folders of packages, of the files of a tree."""
+    ((folder, names),) = layout.items()
+    prefix = "" if folder == "." else f"{folder}/"
+    inside = [file.removeprefix(prefix) for file in files if file.startswith(prefix)]
+    tops = {file.partition("/")[0] for file in inside}
+    return sorted(f"{prefix}{top}" for top in tops if top.partition(".")[0] in names)
+
+
+def _add_generated(
+    spec: str, root: Path, layout: Mapping[str, Sequence[str]], into: Path
+) -> list[str]:
+    """Add modules that git ignores, such as one that holds the version; return which."""
+    places = [f"{folder}/{name}" for folder, names in layout.items() for name in names]
+    here = [place for place in places if (root / place).exists()]
+    if not here:
+        return []
+    ignored = git.git(
+        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *here), folder=root
+    ).split("\0")
+    found = []
+    for name in filter(None, ignored):
+        if name.endswith(tuple(EXTENSION_SUFFIXES)):
+            raise InputError(
+                f"arm {spec!r}: the packages have compiled modules ({name}), which git does not "
+                "hold: build that revision elsewhere and name its folder, path:FOLDER"
+            )
+        target = into / name
+        if name.endswith(".py") and target.parent.is_dir() and not target.exists():
+            _copy(root / name, target)
+            found.append(name)
+    return found
+
+
+def _files_below(root: Path) -> list[str]:
+    """Return the files in the first three levels of a folder: enough to find packages."""
+    return [
+        path.relative_to(root).as_posix()
+        for pattern in ("*", "*/*", "src/*/*")
+        for path in root.glob(pattern)
+        if path.is_file()
+    ]
+
+
+def _copy(source: Path, target: Path) -> None:
+    try:
+        if source.is_dir():
+            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".git"))
+        else:
+            shutil.copy2(source, target)
+    except (OSError, shutil.Error) as error:
+        raise InputError(f"{source}: cannot be copied: {error}") from None
+
+
+def _state(root: Path, places: Sequence[str]) -> str:
+    """Return the revision of a folder, and whether its packages differ from that."""
+    try:
+        commit = git.find_commit("HEAD", root)
+        if commit is None:
+            return f"{root}, no commit yet"
+        changed = git.git("status", "--porcelain", "--", *places, folder=root).strip()
+    except git.GitError:
+        return f"{root}, without a git revision"
+    return f"work tree at commit {commit[:12]}, {'with changes' if changed else 'unchanged'}"
+
+
+def _apply(spec: str, patch: Path, into: Path) -> None:
+    """Apply a patch as ``git apply`` does, in a folder that is no repository."""
+    command = ["git", "-C", str(into), "apply", "--whitespace=nowarn", str(patch)]
+    try:
+        done = run(
+            command,
+            capture_output=True,
+            text=True,
+            timeout=_SECONDS_OF_PATCH,
+            env=git.environment() | {"GIT_CEILING_DIRECTORIES": str(into.parent)},
+        )
+    except (OSError, subprocess.SubprocessError) as error:
+        raise InputError(f"arm {spec!r}: the patch cannot be applied: {error}") from None
+    if done.returncode:
+        said = " ".join(done.stderr.split())
+        raise InputError(f"arm {spec!r}: the patch does not apply: {said}")
+
+
+def _digest(folder: Path, files: Iterable[str]) -> str:
+    found = hashlib.sha256()
+    for name in sorted(files):
+        data = hashlib.sha256((folder / name).read_bytes()).hexdigest()
+        found.update(f"{name}\0{data}\n".encode())
+    return found.hexdigest()

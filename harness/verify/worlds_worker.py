@@ -1,0 +1,58 @@
+"""A worker that plays worlds of a user's own function to one arm, and tells what came of it.
+
+``harness.verify.worlds`` starts it with a job on standard input, as JSON; the answer goes to
+standard output likewise.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from harness.system.serving import serve
+from subjects.own.answers import with_errors
+from subjects.own.outcomes import Tree, digest_of, tree_of
+from subjects.own.stage import OwnStage
+
+# Outputs that are looked at once more, after the last step.
+_KEPT = 8
+
+
+@with_errors
+def play(job: dict[str, Any]) -> dict[str, Any]:
+    """Return a digest of the outcome of each step of each run.
+
+    Of the runs before it the last outcomes are looked at again when they end: one that a later step
+    has changed gives another digest there. With ``wanted``, a run and a step, return that outcome
+    as a tree instead.
+    """
+    found: list[list[str]] = []
+    for run in job["runs"]:
+        trees, changed = _play_run(job, run)
+        if job["wanted"] is not None:
+            return {"tree": (*trees, *changed)[job["wanted"]]}
+        found.append([digest_of(tree) for tree in (*trees, *changed)])
+    return {"digests": found}
+
+
+def _play_run(job: dict[str, Any], run: int) -> tuple[list[Tree], list[Tree]]:
+    """Return the outcome of each step, and of the last ones as they are after all steps."""
+    stage = OwnStage(job["subject"], [job["arm"]], job["cell"], f"{job['seed']}-{run}")
+    stage.load(0)
+    stage.build()
+    trees, kept = [], []
+    for _ in range(job["steps"]):
+        call = stage.ready(0)
+        try:
+            output = call()
+        except (Exception, SystemExit) as error:
+            stage.tell(0, error)
+            raise
+        outcome = stage.outcome(0, output)
+        trees.append(tree_of(outcome))
+        kept.append(outcome)
+        del kept[:-_KEPT]
+    return trees, [tree_of(outcome) for outcome in kept]
+
+
+if __name__ == "__main__":
+    serve(play)

@@ -1,0 +1,1 @@
+"""Subjects: calls that an engine makes once a step, with what each needs around it."""

@@ -1,0 +1,154 @@
+"""Copies of arms with a world each, of a user's own function. Of the standard library alone."""
+
+from __future__ import annotations
+
+import contextlib
+import random
+import sys
+import traceback
+import zlib
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from pathlib import Path
+from types import ModuleType
+from typing import Any
+
+from stepbench_core.errors import ArmError, InputError, NotImportableError, described
+from subjects.base import Cell, cell_from_dict
+
+from .copies import Copies, Copy
+from .function import built, cells_of, functions_of, pick
+from .step import Step
+
+# What lies here is none of the user's code.
+_OURS = tuple(
+    f"{Path(__file__).parents[2] / package}/" for package in ("harness", "stepbench", "subjects")
+)
+
+
+class OwnStage:
+    """Copies of arms, each with a world of its own from the same seed.
+
+    Args:
+        subject: the user's file, the name of the function in it (None for the only one) and the
+            top-level names of the user's packages, as ``file``, ``function`` and ``packages``.
+        arms: of each copy ``spec``, how the user called the arm, and ``folders``, where its
+            packages are.
+        cell: the cell as ``Cell.to_dict`` gives it; None where no world is built.
+        seed: of the worlds.
+    """
+
+    def __init__(
+        self,
+        subject: Mapping[str, Any],
+        arms: Sequence[Mapping[str, Any]],
+        cell: Mapping[str, Any] | None,
+        seed: str,
+    ) -> None:
+        self._file, self._name = subject["file"], subject["function"]
+        self._arms = arms
+        self._cell = None if cell is None else cell_from_dict(cell)
+        self._seed = zlib.crc32(seed.encode())
+        module = Path(self._file).stem
+        self._module = module
+        folder = str(Path(self._file).parent)
+        # Nothing is written beside the user's code.
+        sys.dont_write_bytecode = True
+        self._copies = Copies(subject["packages"], [folder])
+        self._loaded: dict[int, tuple[Copy, ModuleType]] = {}
+        self._steps: dict[int, Step] = {}
+
+    def load(self, copy: int) -> None:
+        """Import the user's file and, with it, an arm's packages, as modules of this copy alone."""
+        arm = self._arms[copy]
+        own = Copy(self._copies, arm["spec"], arm["folders"])
+        with self._told(copy, "cannot be imported", NotImportableError):
+            self._loaded[copy] = own, own.load(self._file, self._module)
+
+    def functions(self) -> dict[str, tuple[Cell, ...]]:
+        """Return the cells of each function that the subject names: one, or all of its file."""
+        _, module = next(iter(self._loaded.values()))
+        found = functions_of(module)
+        if self._name is not None or not found:
+            function = pick(module, self._file, self._name)
+            found = {function.name: function}
+        return {
+            name: cells_of(function, f"{self._file}::{name}") for name, function in found.items()
+        }
+
+    def build(self) -> None:
+        """Build a world for each copy, in the order in which they were loaded."""
+        if self._cell is None:
+            raise ValueError("there is no cell to build a world of")
+        for copy, (own, module) in self._loaded.items():
+            function = pick(module, self._file, self._name)
+            own.activate()
+            # For what draws without a seed of its own.
+            random.seed(self._seed)
+            with self._told(copy, "building its world"):
+                self._steps[copy] = built(function, self._cell, self._seed, self._where)
+
+    def advance(self) -> None:
+        """Do nothing: no world is shared."""
+
+    def ready(self, copy: int) -> Callable[[], object]:
+        """Move the world of a copy on, and return its call."""
+        own, _ = self._loaded[copy]
+        own.activate()
+        step = self._steps[copy]
+        if step.advance is not None:
+            with self._told(copy, "advance"):
+                returned = step.advance()
+            if returned is not None:
+                raise InputError(
+                    f"{self._where}: advance must return nothing, and returned a "
+                    f"{type(returned).__name__}: what is to be compared is what call returns"
+                )
+        return step.call
+
+    def tell(self, copy: int, error: BaseException) -> None:
+        """Raise the error for what a call raised."""
+        raise ArmError(self._words(copy, "call", error), self._trace(copy, error)) from error
+
+    def outcome(self, copy: int, output: object) -> object:
+        """Return what of an output is compared."""
+        outcome = self._steps[copy].outcome
+        if outcome is None:
+            return output
+        with self._told(copy, "outcome"):
+            return outcome(output)
+
+    @property
+    def _where(self) -> str:
+        name = f"::{self._name}" if self._name else ""
+        return f"{self._file}{name}"
+
+    def _words(self, copy: int, what: str, error: BaseException) -> str:
+        cell = "" if self._cell is None else f", cell {self._cell.name}"
+        return f"{self._where}{cell}, arm {self._arms[copy]['spec']}: {what}: {described(error)}"
+
+    @contextlib.contextmanager
+    def _told(
+        self, copy: int, what: str, kind: type[ArmError | NotImportableError] = ArmError
+    ) -> Iterator[None]:
+        """Say whose code it was that raised something."""
+        try:
+            yield
+        except InputError:
+            raise
+        except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+            raise kind(self._words(copy, what, error), self._trace(copy, error)) from error
+
+    def _trace(self, copy: int, error: BaseException) -> str:
+        """Return the traceback of an error, without frames that are ours."""
+        arm = self._arms[copy]
+        frames = [
+            frame
+            for frame in traceback.extract_tb(error.__traceback__)
+            if not frame.filename.startswith((*_OURS, "<frozen importlib"))
+        ]
+        lines = traceback.format_list(frames)
+        head = ["Traceback (most recent call last):\n"] if frames else []
+        text = "".join([*head, *lines, *traceback.format_exception_only(error)]).rstrip()
+        for folder in arm["folders"]:  # A temporary one, which says nothing to anybody.
+            text = text.replace(f"{folder}/", f"{arm['spec']} ")
+        return text

@@ -1,0 +1,164 @@
+"""Versions of a user's packages: where they are found, and how they are read."""
+
+from pathlib import Path
+
+import pytest
+
+from harness.arms.packages import PackageArm, find_packages, find_project, read_arms
+from stepbench_core.errors import InputError
+from tests.own_project import BATCHING, commit, make, write
+
+
+@pytest.fixture
+def root(tmp_path: Path) -> Path:
+    return make(tmp_path / "project")
+
+
+def read(root: Path, into: Path, *specs: str) -> dict[str, PackageArm]:
+    into.mkdir(exist_ok=True)
+    return read_arms(find_project(f"{root}/bench_join.py"), specs, into)
+
+
+def text(arm: PackageArm, name: str) -> str:
+    return (Path(arm.folders[0]) / name).read_text()
+
+
+@pytest.mark.parametrize(
+    ("files", "found"),
+    [
+        (["src/a/__init__.py", "src/b.py", "c/__init__.py"], {"src": ["a", "b"]}),
+        (["src/space/a/__init__.py"], {"src": ["space"]}),
+        (["a/__init__.py", "a/b/__init__.py", "c.py", "data/x.txt"], {".": ["a", "c"]}),
+        (["a/__init__.py", "tests/__init__.py", "setup.py", "test_a.py"], {".": ["a"]}),
+        (["bench.py", "bench_other.py", "conftest.py", "docs/conf.py"], {}),
+        (["src/README", "a/__init__.py"], {".": ["a"]}),
+    ],
+)
+def test_packages_are_found_in_either_layout(files: list[str], found: dict[str, list[str]]):
+    assert find_packages(files, "bench") == found
+
+
+def test_the_project_is_the_nearest_folder_that_says_so(root: Path):
+    write(root, {"python/deep/setup.py": "", "python/deep/benchmarks/bench.py": ""})
+
+    assert find_project(f"{root}/bench_join.py::join").root == root
+    assert find_project(f"{root}/bench_join.py::join").function == "join"
+    assert find_project(f"{root}/python/deep/benchmarks/bench.py").root == root / "python/deep"
+
+
+@pytest.mark.parametrize(
+    ("subject", "words"), [("nix.py", "no file nix.py"), ("pyproject.toml", "is no Python file")]
+)
+def test_a_subject_that_is_none(
+    root: Path, monkeypatch: pytest.MonkeyPatch, subject: str, words: str
+):
+    monkeypatch.chdir(root)
+
+    with pytest.raises(InputError, match=words):
+        find_project(subject)
+
+
+def test_a_revision_the_work_tree_and_another_folder(root: Path, tmp_path: Path):
+    write(root, {"src/joiner/weights.py": "changed = True\n"})
+    other = make(tmp_path / "other", **{"src/joiner/weights.py": "other = True\n"})
+    specs = ("git:one", "git:", f"path:{other}")
+
+    arms = read(root, tmp_path / "into", *specs)
+
+    names = [text(arms[spec], "joiner/weights.py").split()[0] for spec in specs]
+    assert names == ["def", "changed", "other"]
+    assert [arm.packages for arm in arms.values()] == [("joiner",)] * 3
+    assert len({arm.digest for arm in arms.values()}) == 3
+    assert arms["git:one"].origin.startswith("commit ")
+    assert arms["git:"].origin.endswith(", with changes")
+    assert arms[f"path:{other}"].origin.endswith(", unchanged")
+
+
+def test_nothing_changes_in_the_checkout_and_no_later_edit_counts(root: Path, tmp_path: Path):
+    before = sorted(path for path in root.rglob("*") if ".git" not in path.parts)
+
+    arm = read(root, tmp_path / "into", "git:")["git:"]
+    write(root, {"src/joiner/batching.py": ""})
+
+    assert text(arm, "joiner/batching.py") == BATCHING
+    assert sorted(path for path in root.rglob("*") if ".git" not in path.parts) == before
+
+
+def test_the_same_files_have_the_same_digest(root: Path, tmp_path: Path):
+    arms = read(root, tmp_path / "into", "git:one", "git:")
+
+    assert arms["git:one"].digest == arms["git:"].digest
+    assert arms["git:"].origin.endswith(", unchanged")
+
+
+@pytest.mark.parametrize("base", ["git:", "git:one"])
+def test_a_patch_on_top(root: Path, tmp_path: Path, base: str):
+    write(
+        tmp_path,
+        {
+            "a.patch": "--- a/src/joiner/weights.py\n+++ b/src/joiner/weights.py\n"
+            "@@ -1,2 +1,2 @@\n def weight(length):\n-    return length * 2\n+    return length\n"
+        },
+    )
+    spec = f"{base}+{tmp_path}/a.patch"
+
+    arm = read(root, tmp_path / "into", spec)[spec]
+
+    assert text(arm, "joiner/weights.py") == "def weight(length):\n    return length\n"
+    assert arm.origin.endswith(", with a.patch")
+
+
+def test_a_module_that_git_ignores_comes_from_the_work_tree(root: Path, tmp_path: Path):
+    write(root, {".gitignore": "_version.py\n", "src/joiner/_version.py": "version = 1\n"})
+    commit(root)
+
+    arm = read(root, tmp_path / "into", "git:HEAD")["git:HEAD"]
+
+    assert text(arm, "joiner/_version.py") == "version = 1\n"
+    assert "generated files of the work tree: src/joiner/_version.py" in arm.origin
+
+
+def test_what_is_compiled_is_told(root: Path, tmp_path: Path):
+    write(root, {".gitignore": "*.so\n", "src/joiner/fast.abi3.so": ""})
+    commit(root)
+
+    assert read(root, tmp_path / "into", "git:")["git:"].is_native
+    with pytest.raises(InputError, match=r"compiled modules \(src/joiner/fast.abi3.so\), which"):
+        read(root, tmp_path / "again", "git:HEAD")
+
+
+@pytest.mark.parametrize(
+    ("spec", "words"),
+    [
+        ("joiner", r"is git: \(the work tree\), git:REVISION or path:FOLDER"),
+        ("git:nix", "arm 'git:nix': no git revision 'nix' in "),
+        ("git:--help", "is not git:REVISION"),
+        ("path:nix", "nix is no folder"),
+        ("path:src/joiner/deep", "is no folder"),
+        ("git:+nix.patch", "no patch nix.patch"),
+        ("git:+empty.patch", "the patch does not apply"),
+    ],
+)
+def test_an_arm_that_is_none(
+    root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, words: str
+):
+    monkeypatch.chdir(root)
+    write(root, {"empty.patch": "--- a/nix\n+++ b/nix\n@@ -1 +1 @@\n-a\n+b\n"})
+
+    with pytest.raises(InputError, match=words):
+        read(root, tmp_path / "into", spec)
+
+
+def test_a_folder_without_packages(root: Path, tmp_path: Path):
+    (tmp_path / "none").mkdir()
+
+    with pytest.raises(InputError, match=r"no Python package in .*none, nor in its folder src"):
+        read(root, tmp_path / "into", f"path:{tmp_path}/none")
+
+
+def test_a_project_that_is_in_no_repository(tmp_path: Path):
+    write(tmp_path, {"bench_join.py": "", "joiner/__init__.py": ""})
+
+    with pytest.raises(InputError, match="is in no git repository"):
+        read(tmp_path, tmp_path / "into", "git:HEAD")
+    assert "without a git revision" in read(tmp_path, tmp_path / "again", "git:")["git:"].origin

@@ -1,0 +1,116 @@
+"""Outputs of different copies of a package, compared as trees."""
+
+import array
+import collections
+import dataclasses
+import math
+from collections.abc import Callable
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from subjects.own.outcomes import difference, digest_of, tree_of
+
+Make = Callable[["Classes"], object]
+PLAIN = st.recursive(
+    st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=4),
+    lambda inner: (
+        st.lists(inner, max_size=3)
+        | st.tuples(inner, inner)
+        | st.dictionaries(st.text(max_size=3), inner, max_size=3)
+    ),
+    max_leaves=8,
+)
+
+
+class Classes:
+    """Classes as a copy of a package has them: like those of another copy in name alone."""
+
+    def __init__(self) -> None:
+        @dataclasses.dataclass
+        class Data:
+            ids: list[int]
+            note: str = dataclasses.field(default="", compare=False)
+
+        class Slotted:
+            __slots__ = ("left", "right")
+
+            def __init__(self, left: object, right: object) -> None:
+                self.left = left
+                self.right = right
+
+        class Plain:
+            def __init__(self, **fields: object) -> None:
+                self.__dict__.update(fields)
+
+        self.data, self.slotted, self.plain = Data, Slotted, Plain
+
+
+@given(PLAIN)
+def test_a_value_equals_itself(value: object):
+    assert difference(tree_of(value), tree_of(value)) is None
+
+
+@given(PLAIN, PLAIN)
+def test_trees_are_alike_where_values_of_one_type_are_equal(one: object, other: object):
+    alike = difference(tree_of(one), tree_of(other)) is None
+
+    assert alike == (digest_of(tree_of(one)) == digest_of(tree_of(other)))
+    if alike:
+        assert one == other
+
+
+@pytest.mark.parametrize(
+    ("make", "other", "found"),
+    [
+        (lambda k: k.data([1, 2]), lambda k: k.data([1, 2], "seen"), None),
+        (lambda k: k.data([1, 2]), lambda k: k.data([1, 3]), ("output.ids[1]", "2", "3")),
+        (lambda k: k.slotted(1, 2), lambda k: k.slotted(1, 2), None),
+        (lambda k: k.slotted(1, 2), lambda k: k.slotted(2, 2), ("output.left", "1", "2")),
+        (lambda k: k.plain(a=1), lambda k: k.plain(a=1, b=2), ("output.b", "nothing", "2")),
+    ],
+)
+def test_instances_of_the_classes_of_two_copies(
+    make: Make, other: Make, found: tuple[str, str, str] | None
+):
+    assert difference(tree_of(make(Classes())), tree_of(other(Classes()))) == found
+
+
+@pytest.mark.parametrize(
+    ("one", "other", "found"),
+    [
+        ({"a": 1, "b": 2}, {"b": 2, "a": 1}, None),
+        ({"a": 1}, {"a": 2}, ("output['a']", "1", "2")),
+        ([1], [1, 2], ("output[1]", "nothing", "2")),
+        ({3, 1}, {1, 3}, None),
+        ({3, 1}, {1, 4}, ("output{1}", "3", "4")),
+        (1, 1.0, ("output", "1", "1.0")),
+        (True, 1, ("output", "True", "1")),
+        (math.nan, math.nan, None),
+        (0.0, -0.0, None),
+        ((1, 2), [1, 2], ("output", "tuple of 2", "list of 2")),
+        (array.array("i", [1, 2]), array.array("i", [1, 3]), ("output[1]", "2", "3")),
+        (collections.deque([1]), collections.deque([2]), ("output[0]", "1", "2")),
+        (len, len, None),
+        (object(), object(), None),
+    ],
+)
+def test_other_values(one: object, other: object, found: tuple[str, str, str] | None):
+    assert difference(tree_of(one), tree_of(other)) == found
+
+
+def test_what_holds_itself_has_an_end():
+    own: list[object] = [1]
+    own.append(own)
+    other: list[object] = [1]
+    other.append([1, other])
+
+    assert difference(tree_of(own), tree_of(own)) is None
+    assert difference(tree_of(own), tree_of(other)) is not None
+
+
+def test_a_long_text_is_cut():
+    _, expected, _ = difference(tree_of("a" * 1000), tree_of("b")) or ("", "", "")
+
+    assert len(expected) == 200
