@@ -45,6 +45,7 @@ _COMMANDS = {
         "Print what stored results say: tables, plots, a comment, a page.",
     ),
     "history": ("stepbench.history", "Keep results over time, and find when times changed."),
+    "init": ("stepbench.init", "Set up a gate for functions of your own in your repository."),
     "list": ("stepbench.list_", "List the arms, the providers and the named scenarios."),
 }
 

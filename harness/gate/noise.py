@@ -122,17 +122,32 @@ def propose(config: GateConfig, arm: str, results: Sequence[CellResult]) -> Prop
         arm: the arm.
         results: its duets against itself in the cell.
     """
+    configured = config.threshold_of(results[0].scenario.name, arm)
+    return propose_threshold(results, arm, configured, _comparisons(config), config.seconds)
+
+
+def propose_threshold(
+    results: Sequence[CellResult], arm: str, configured: float, comparisons: int, seconds: float
+) -> Proposal | None:
+    """Return what is proposed for an arm in a cell; see ``propose``.
+
+    Args:
+        results: duets of the arm against itself in the cell.
+        arm: how it is called.
+        configured: its threshold so far, as a fraction.
+        comparisons: how many comparisons the gate makes together.
+        seconds: its time budget of a cell.
+    """
     cell = results[0].scenario.name
-    configured, comparisons = config.threshold_of(cell, arm), _comparisons(config)
     noise = noise_of(results, Rule(configured, comparisons))
     if noise is None:
         return None
-    needed = _needed(noise, processes_within(config.seconds, noise.seconds))
+    needed = _needed(noise, processes_within(seconds, noise.seconds))
     processes = processes_of(results)
     rules = [Rule(step, comparisons) for step in (configured, *STEPS) if step >= configured]
     for rule in rules:
         if rule.threshold >= needed and not doubt(judge(processes, rule)):
-            count = processes_of_a_run(config.seconds, noise.seconds)
+            count = processes_of_a_run(seconds, noise.seconds)
             found = detectable(noise, count, rule)
             return Proposal(cell, arm, noise, configured, needed, rule.threshold, found)
     reason = doubt(judge(processes, rules[-1]))

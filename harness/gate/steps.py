@@ -306,7 +306,7 @@ def timing(
         except _OF_THE_MACHINE as error:
             yield Step(step, Outcome.INCONCLUSIVE, in_words(error))
             return
-        yield _timed(step, result, own.threshold)
+        yield timed(step, result, own.threshold)
 
 
 def _broken_by_either(
@@ -322,7 +322,8 @@ def _broken_by_either(
     return Step(name, Outcome.FOUND, in_words(error))
 
 
-def _timed(name: str, result: CellResult, threshold: float) -> Step:
+def timed(name: str, result: CellResult, threshold: float) -> Step:
+    """Return the step of a cell that was timed."""
     verdict = result.verdict
     # What each process says and not their samples, which are ten times as much.
     left_out = dict.fromkeys(("samples", "background", "imports", "orders"))

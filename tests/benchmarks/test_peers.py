@@ -16,6 +16,8 @@ from peers_trial import PeerTrial, Trial, check, compare_samples, run_tool, writ
 from scenarios.workload import batch_shape
 from stepbench_core.errors import InputError, NoBaselineError, WorkerError
 
+pytestmark = pytest.mark.thorough
+
 SUBJECTS = Path(__file__).parents[1] / "harness" / "subjects"
 CRASH = f"file:{SUBJECTS / 'crash.py'}"
 CELL = "v2-1x64"

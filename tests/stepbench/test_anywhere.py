@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import ONE, SCRIPT, assert_refused, run_script
 
+pytestmark = pytest.mark.thorough
+
 MISSING = """
 import os
 for name in ("sched_setaffinity", "sched_getaffinity", "memfd_create"):

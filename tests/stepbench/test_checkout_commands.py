@@ -25,6 +25,8 @@ from .checkouts import (
 from .compare_workers import Workers, strictly
 from .conftest import Run
 
+pytestmark = pytest.mark.thorough
+
 DUET = ("--cells", "2x64", "--cpu", "none", "-q", "-o", "x.json")
 
 

@@ -26,6 +26,8 @@ from .checkouts import (
 from .compare_workers import strictly
 from .conftest import Run, assert_refused
 
+pytestmark = pytest.mark.thorough
+
 SMALL = ("--cells", "2x8", "--tokens-per-block", "4", "--jobs", "1", "-q")
 
 

@@ -11,6 +11,8 @@ from .checkouts import AFTER, PLACE, WORK, Checkout, changed
 from .compare_workers import Workers, strictly
 from .conftest import Run, assert_refused
 
+pytestmark = pytest.mark.thorough
+
 CELLS = ("--cells", "2x64", "-q")
 NOWHERE = (
     "none of tensorrt_llm/_torch/pyexecutor/connectors/kv_cache_connector.py, "

@@ -26,6 +26,8 @@ from .checkouts import (
 )
 from .conftest import Run, assert_refused, stored_runs
 
+pytestmark = pytest.mark.thorough
+
 ARMS = f"{BASE},{WORK},page-range"
 CELL = ("--cells", "2x64", "--quick", "--cpu", "none", "-q", "-o", "x.json")
 # A single process of each arm.

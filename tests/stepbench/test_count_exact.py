@@ -11,6 +11,8 @@ import pytest
 
 from .conftest import Run, run_script
 
+pytestmark = pytest.mark.thorough
+
 ARM = (Path(__file__).parents[2] / "connector/batched.py").read_text()
 BUILD = "        scheduler_output = SchedulerOutput("
 SPIN = "\n\ndef spin():\n    for number in range(600):\n        pass\n"
@@ -232,7 +234,6 @@ def test_an_arm_that_hands_out_nothing_is_told_nothing_about(
     assert (work["variations"], work["delegated"]) == ([], nothing)
 
 
-@pytest.mark.thorough
 def test_a_thread_that_never_rests_is_told(run_here: Run, write: Callable[[str], None]):
     write("""\
 if not hasattr(self, "poller"):

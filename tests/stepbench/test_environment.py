@@ -10,6 +10,8 @@ import pytest
 from .conftest import ONE, SCRIPT, Run, assert_refused
 from .environment_arms import write_arm
 
+pytestmark = pytest.mark.thorough
+
 CELL = ("--cells", "1x8", "-q")
 HEADERS = {
     "subscript": "import os\nFAST = os.environ['FOO'] == '1'",

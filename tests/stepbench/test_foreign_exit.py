@@ -9,6 +9,8 @@ from stepbench import compare, verify
 
 from .conftest import Run
 
+pytestmark = pytest.mark.thorough
+
 
 def test_an_arm_that_calls_sys_exit_is_no_pass(run_here: Run, monkeypatch: pytest.MonkeyPatch):
     def leave(*_: object, **_named: object) -> object:

@@ -10,7 +10,7 @@ from .conftest import Ran
 from .gate_copy import BASE, CELL, CONFIG, ROOT, Copy
 
 # The copy is made once.
-pytestmark = pytest.mark.xdist_group("gate")
+pytestmark = [pytest.mark.thorough, pytest.mark.xdist_group("gate")]
 
 ARM = "connector/incremental.py"
 
@@ -78,7 +78,6 @@ def test_nothing_changed_passes_and_is_not_timed(copy: Copy):
     }
 
 
-@pytest.mark.thorough
 def test_a_comment_is_no_change_of_an_arm(copy: Copy):
     copy.edit(ARM, "\nfrom collections import", "\n# A comment.\nfrom collections import")
     ran = copy.gate()
@@ -89,7 +88,6 @@ def test_a_comment_is_no_change_of_an_arm(copy: Copy):
     )
 
 
-@pytest.mark.thorough
 def test_what_makes_nothing_slower_is_timed_and_no_regression(copy: Copy):
     copy.edit(ARM, "\nfrom collections import", "\n_UNUSED = None\nfrom collections import")
     ran = copy.gate()
@@ -100,7 +98,6 @@ def test_what_makes_nothing_slower_is_timed_and_no_regression(copy: Copy):
     assert set(outcomes(ran)) - {name} == {"equivalence", "exact work", "growth", "time of batched"}
 
 
-@pytest.mark.thorough
 def test_a_slowdown_of_two_percent_is_found(copy: Copy):
     copy.edit(ARM, LAST, TWO_PERCENT)
     # Whoever accepts the work has still to explain the time.
@@ -139,7 +136,6 @@ RENAMED = [
 ]
 
 
-@pytest.mark.thorough
 @pytest.mark.parametrize(("file", "change", "words"), RENAMED, ids=["configured", "catalogue"])
 def test_a_renamed_cell_has_nothing_to_compare_with(
     copy: Copy, file: str, change: tuple[str, str], words: str
@@ -151,7 +147,6 @@ def test_a_renamed_cell_has_nothing_to_compare_with(
     assert rows(ran)["cells"][1].startswith(words)
 
 
-@pytest.mark.thorough
 def test_a_cell_that_is_renamed_everywhere_has_no_budget(copy: Copy):
     for file, change, _ in RENAMED:
         copy.edit(file, *change)
@@ -171,7 +166,6 @@ def test_a_wrong_output_is_found_with_what_differs(copy: Copy):
     assert "cached_requests[0].num_scheduled_tokens" in ran.out
 
 
-@pytest.mark.thorough
 def test_a_base_that_does_not_exist_is_nothing_to_compare_with(copy: Copy):
     ran = copy.gate("--base", "no-such-revision")
     assert ran.code == 4
@@ -188,7 +182,6 @@ def edit_tokens(copy: Copy, by: int) -> None:
     )
 
 
-@pytest.mark.thorough
 def test_a_budget_that_was_raised_by_hand_is_no_budget(copy: Copy):
     edit_tokens(copy, 1)
     ran = copy.gate()
@@ -200,7 +193,6 @@ def test_a_budget_that_was_raised_by_hand_is_no_budget(copy: Copy):
     )
 
 
-@pytest.mark.thorough
 def test_a_budget_that_was_lowered_by_hand_is_exceeded(copy: Copy):
     edit_tokens(copy, -1)
     ran = copy.gate()
@@ -208,7 +200,6 @@ def test_a_budget_that_was_lowered_by_hand_is_exceeded(copy: Copy):
     assert f"- over budget: {CELL}, incremental: tokens 50 per iteration, budget 49\n" in ran.out
 
 
-@pytest.mark.thorough
 def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Copy):
     copy.write("connector/newer.py", (copy.root / ARM).read_text())
     line = '    "incremental": "connector.incremental",\n'
@@ -225,7 +216,6 @@ def test_an_arm_that_the_base_does_not_have_has_nothing_to_compare_with(copy: Co
     )
 
 
-@pytest.mark.thorough
 def test_an_arm_or_a_cell_that_is_checked_no_more_is_no_pass(copy: Copy):
     copy.write("stepbench.toml", CONFIG.replace('"incremental", "batched"', '"batched"'))
     ran = copy.gate()
@@ -253,7 +243,6 @@ def test_an_arm_that_ends_its_process_is_a_regression(copy: Copy, line: str, wor
     assert step["summary"] == f"incremental: runs 0 to 4: {words}"
 
 
-@pytest.mark.thorough
 def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
     act(
         copy,
@@ -268,7 +257,6 @@ def test_an_arm_that_breaks_in_a_large_batch_alone_is_a_regression(copy: Copy):
     )
 
 
-@pytest.mark.thorough
 def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
     act(copy, "import time", "time.sleep(60)")
     code = "from stepbench import cli, gate; gate._LIMIT = 8; cli.main()"
@@ -278,7 +266,6 @@ def test_an_arm_that_never_comes_back_is_a_regression(copy: Copy):
     assert rows(ran) == {"equivalence": ("failed", words)}
 
 
-@pytest.mark.thorough
 def test_an_arm_that_cannot_be_imported_is_a_regression(copy: Copy):
     copy.write(ARM, "def (\n")
     ran = copy.gate("-q")

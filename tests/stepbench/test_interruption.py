@@ -14,6 +14,8 @@ from stepbench import interruption
 from .conftest import SCRIPT
 from .test_speedup_resume import LONG, _wait_for, _workers
 
+pytestmark = pytest.mark.thorough
+
 # Runs a command line with some signals ignored, and some held back.
 START = (
     "import os, signal, sys; ignored, held, *command = sys.argv[1:]; numbers = signal.SIGINT, "

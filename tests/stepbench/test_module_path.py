@@ -8,6 +8,8 @@ import pytest
 
 from .conftest import ONE, SCRIPT
 
+pytestmark = pytest.mark.thorough
+
 PACKAGES = ("connector", "harness", "reports", "scenarios", "stubs")
 FILES = ("click", "json", "numpy", "pickle", "random", "signal", "socket")
 NOTE = "stepbench: looked up last, since it would hide modules that are needed: "

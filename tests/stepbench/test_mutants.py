@@ -14,6 +14,8 @@ from harness.arms.revision import ROOT
 
 from .conftest import Run, assert_refused
 
+pytestmark = pytest.mark.thorough
+
 pytest.importorskip("cosmic_ray")
 
 # An arm whose module is small: all that it does is what ``incremental`` does, but for one method.

@@ -8,6 +8,8 @@ import pytest
 from ..harness.connectors import AFTER, changed
 from .conftest import Run, assert_refused
 
+pytestmark = pytest.mark.thorough
+
 BODY = "        length = req.get_num_tokens(0)\n"
 IMPORT = "import torch\n\n"
 TINY = ("--cells", "1x8", "--cpu", "none", "-q")

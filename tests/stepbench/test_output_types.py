@@ -8,6 +8,8 @@ import pytest
 from ..harness.connectors import AFTER, changed
 from .conftest import Run
 
+pytestmark = pytest.mark.thorough
+
 _DATA = AFTER[AFTER.index("@dataclass\nclass RequestData") : AFTER.index("class Worker(ABC)")]
 _SUBTRACTED = "            data.computed_position -= self.external_loads.get(req.request_id, 0)\n"
 _NAMES = (

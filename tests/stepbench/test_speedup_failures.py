@@ -17,6 +17,8 @@ from stepbench_core.errors import WorkerError
 
 from .conftest import Run, stored_runs
 
+pytestmark = pytest.mark.thorough
+
 TWO_CELLS = ("--cells", "2x64,1x8", "--quick", "--processes", "2", "-o", "x.json")
 
 Sabotage = Callable[[Callable[[str], bool], str], None]

@@ -18,6 +18,8 @@ from harness.system.cores import lock_file
 
 from .conftest import ONE, SCRIPT, Run, assert_refused, run_script, stored_runs
 
+pytestmark = pytest.mark.thorough
+
 SIX = ("--cells", "2x64", "--quick", "--processes", "6", "-o", "x.json")
 # Its workers take minutes, so that they are surely there when the signal comes.
 LONG = ("--cells", "32x4096", "--rounds", "1000", "-o", "x.json")

@@ -16,6 +16,8 @@ from ..checkouts import REPORT, STEADY, V1, V2, Checkout
 from ..connectors import FORK, PLACE, changed
 from ..repositories import git
 
+pytestmark = pytest.mark.thorough
+
 PROVIDERS = [
     pytest.param(name, marks=pytest.mark.skipif(bool(absent(name)), reason=str(absent(name))))
     for name in ("python", "nanobind")

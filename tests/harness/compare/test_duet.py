@@ -198,6 +198,7 @@ def test_what_a_worker_is_told(workers: Workers):
     job = workers.jobs()[0]
     assert [source["spec"] for source in job.pop("sources")] == ["one", "two", "one", "two"]
     assert job == {
+        "subject": None,
         "scenario": json.loads(json.dumps(CELL.to_dict())),
         "seed": "0-v2-2x64-0",
         "cpu": 3,

@@ -119,6 +119,7 @@ def test_everything_is_kept(tmp_path: Path):
         "provider": "nanobind",
         "gc": True,
         "apart": True,
+        "subject": None,
         "scenarios": [json.loads(json.dumps(cell.to_dict())) for cell in (FIRST, SECOND)],
         "cells": [
             {

@@ -33,6 +33,7 @@ axe = pytest.importorskip("axe_core_python.base", reason="axe-core-python is not
 
 CHROMIUM, DRIVER = (shutil.which(name) for name in ("chromium", "chromedriver"))
 pytestmark = [
+    pytest.mark.thorough,
     pytest.mark.xdist_group("browser"),
     pytest.mark.skipif(not (CHROMIUM and DRIVER), reason="no Chromium with its driver"),
     pytest.mark.filterwarnings("ignore::DeprecationWarning"),
