@@ -40,6 +40,7 @@ def test_the_second_arm_is_held_against_the_first():
     assert effect(logs) == pytest.approx(0.03)
 
 
+@pytest.mark.thorough
 def test_each_kind_is_measured_for_real():
     ran = CliRunner().invoke(
         duet_variance.main, ["--cells", "v2-16x2048", "--processes", "2", "--segments", "2"]

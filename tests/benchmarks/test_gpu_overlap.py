@@ -59,6 +59,7 @@ def test_samples_table_and_plot_are_written(tmp_path: Path):
     assert (tmp_path / "out/gpu-overlap.md").read_text().startswith("| Cell | Arm | Overlap |")
 
 
+@pytest.mark.thorough
 def test_a_worker_that_dies_is_no_departure(tmp_path: Path):
     # Ends each worker, in whose place it is started, before it has said anything.
     (tmp_path / "sitecustomize.py").write_text(

@@ -68,6 +68,7 @@ def files(results: str) -> list[str]:
     ]
 
 
+@pytest.mark.thorough
 def test_a_slowdown_is_found_by_the_commands_that_a_job_would_call(run_here: Run, files: list[str]):
     for file in files:
         assert run_here("history", "add", file).code == 0
@@ -89,6 +90,7 @@ def test_a_slowdown_is_found_by_the_commands_that_a_job_would_call(run_here: Run
         assert change["p"] <= 0.001
 
 
+@pytest.mark.thorough
 def test_the_script_prints_the_same(run_here: Run, files: list[str]):
     run_here("history", "add", *files)
 

@@ -227,6 +227,7 @@ def test_the_table_of_work_has_the_change_beside_it(run_here: Run):
 def test_equal_code_is_not_called_different_and_slower_code_is(run_here: Run):
     change(TWICE)
     options = (*SUBJECT, "--cells", "16x8", "--threshold", "5%", "-o", "x.json", "--force")
+    options += ("--seconds", "2")
 
     ran = run_here("compare", "git:one", "git:", *options, "--json")
     document = json.loads(ran.out)

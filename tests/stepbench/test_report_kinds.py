@@ -67,6 +67,7 @@ def test_all_kinds_together_in_all_formats(evidence: list[str], run_here: Run):
         assert ran.err == ""
 
 
+@pytest.mark.thorough
 def test_what_a_command_printed_alone(evidence: list[str], run_here: Run):
     for file in evidence[1:]:
         ran = run_here("report", file)

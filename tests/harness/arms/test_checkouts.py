@@ -172,6 +172,7 @@ def test_work_that_gives_no_output_is_an_error_of_the_arm(engine: Checkout):
     )
 
 
+@pytest.mark.thorough
 def test_what_an_output_weighs_does_not_depend_on_what_its_arm_is_called(engine: Checkout):
     engine.add(AFTER)
     git(engine.root, "tag", "v1.2.0")

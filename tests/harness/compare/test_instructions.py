@@ -254,6 +254,7 @@ def test_on_another_kind_of_machine_it_says_so(monkeypatch: pytest.MonkeyPatch):
         find_valgrind()
 
 
+@pytest.mark.thorough
 @needs_valgrind
 def test_three_real_runs_are_identical_and_extra_work_counts(tmp_path: Path):
     """The second arm prints as well, by Python and past it, which must not mix with the result."""

@@ -226,6 +226,7 @@ def test_a_worker_that_fails_ends_it(duets: Duets):
     assert noise_of(results) is None
 
 
+@pytest.mark.thorough
 def test_real_processes_can_be_judged():
     (found,) = run_against_itself(against_itself((), "python", seconds=0.1))
 

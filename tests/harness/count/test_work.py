@@ -281,6 +281,7 @@ def test_two_passes_and_other_arms_make_no_difference(scenario: SteadyDecode):
     assert [figures([one(scenario, name)])[0] for name in ALL] == together
 
 
+@pytest.mark.thorough
 def test_the_number_of_processes_makes_no_difference():
     done: list[int] = []
     cells = [V1, V2, MANY]
