@@ -46,12 +46,15 @@ _LIMIT: float | None = FOREIGN_LIMIT
 @click.argument("arms", nargs=-1, metavar="[ARM]...")
 @subject_option
 @click.option(
-    "--against", default=REFERENCE, show_default=True, metavar="ARM", help="The arm that is right."
+    "--against",
+    default=REFERENCE,
+    metavar="ARM",
+    help=f"The arm that is right.  [default: {REFERENCE}; with --subject git:HEAD]",
 )
 @click.option(
     "--runs",
     type=click.IntRange(1, MAX_RUNS),
-    help=f"[default: {_RUNS}; with --mutants {_MUTANT_RUNS}]",
+    help=f"[default: {_RUNS}; with --mutants {_MUTANT_RUNS}, with --subject {RUNS} of each cell]",
 )
 @click.option("--cells", metavar="LIST", help="With --subject: its cells, or patterns of them.")
 @click.option(

@@ -197,12 +197,14 @@ def _from_folder(spec: str, root: Path, project: Project, into: Path) -> str:
     layout = find_packages(_files_below(root), project.file.stem)
     if not layout:
         raise InputError(f"arm {spec!r}: no Python package in {root}, nor in its folder src")
+    places = []
     for folder, names in layout.items():
         (into / folder).mkdir(exist_ok=True)
         for path in (root / folder).iterdir():
             if path.name.partition(".")[0] in names:
                 _copy(path, into / folder / path.name)
-    return _state(root, [f"{folder}/{name}" for folder in layout for name in layout[folder]])
+                places.append(f"{folder}/{path.name}")
+    return _state(root, places)
 
 
 def _from_revision(spec: str, revision: str, project: Project, into: Path) -> str:
@@ -213,7 +215,9 @@ def _from_revision(spec: str, revision: str, project: Project, into: Path) -> st
     try:
         commit, layout, data = _packed(revision, project)
     except git.NoRepositoryError:
-        raise InputError(f"arm {spec!r}: {root} is in no git repository") from None
+        raise InputError(
+            f"arm {spec!r}: {root} is in no git repository: name a folder, path:FOLDER"
+        ) from None
     except InputError as error:
         raise InputError(f"arm {spec!r}: {error}") from None
     with tarfile.open(fileobj=io.BytesIO(data)) as archive:
@@ -232,7 +236,7 @@ def _packed(revision: str, project: Project) -> tuple[str, Mapping[str, Sequence
     listed = git.git("ls-tree", "-r", "--name-only", "-z", commit, folder=root).split("\0")
     layout = find_packages(listed, project.file.stem)
     if not layout:
-        raise InputError(f"no Python package in {root}, nor in its folder src")
+        raise InputError(f"no Python package in {root} at {revision}, nor in its folder src")
     return commit, layout, git.archive(commit, _paths_of(layout, listed), root)
 
 

@@ -180,7 +180,10 @@ def load_config(path: Path | None) -> GateConfig:
     try:
         text = read_input(path)
     except FileNotFoundError as error:
-        raise InputError(f"{path}: {error.strerror}") from None
+        raise InputError(
+            f"{path}: {error.strerror}: run the gate where its configuration is, or name that with "
+            "--config; `stepbench init` writes one for functions of your own"
+        ) from None
     return parse_config(text, f"{path}", table_of(path))
 
 

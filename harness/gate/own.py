@@ -185,14 +185,8 @@ def _check(
             runs=config.runs,
             steps=config.steps,
         )
-    except NotImportableError as error:
-        yield Step(name, Outcome.NOTHING_TO_COMPARE, in_words(error), _fenced(error.trace))
-        return
-    except InputError as error:
-        yield Step(name, Outcome.CANNOT_RUN, in_words(error))
-        return
-    except (WorkerError, OSError) as error:
-        yield _broken(name, error)
+    except (InputError, WorkerError, OSError) as error:
+        yield _broken_by_either(name, function, error)
         return
     if found.difference is not None:
         differs = found.difference
@@ -288,6 +282,24 @@ def _timing(
             yield Step(name, Outcome.INCONCLUSIVE, in_words(error))
             return
         yield timed(name, result, own.threshold)
+
+
+def _broken_by_either(name: str, function: Function, error: BaseException) -> Step:
+    """Say how a function broke: without a base that runs there is nothing to compare with."""
+    try:
+        verify_worlds(
+            function.description, function.base, [function.base], function.cells, runs=1, steps=1
+        )
+    except (NotImportableError, ArmError) as own:
+        words = f"the base does not run: {in_words(own)}"
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words, _fenced(own.trace))
+    except (InputError, WorkerError, OSError):
+        pass  # What the two came to together says more.
+    if isinstance(error, NotImportableError):
+        return Step(name, Outcome.FOUND, in_words(error), _fenced(error.trace))
+    if isinstance(error, InputError):
+        return Step(name, Outcome.CANNOT_RUN, in_words(error))
+    return _broken(name, error)
 
 
 def _broken(name: str, error: BaseException) -> Step:

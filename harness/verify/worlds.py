@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from typing import Any
 
 from harness.arms.packages import PackageArm
@@ -61,6 +61,7 @@ class WorldsVerification:
         runs, steps: how many of each cell, and of each run.
         seed: from which the worlds' are derived.
         difference: where an arm differs; None if none does.
+        is_same_code: whether the arm that differs is the same code as the one that is right.
     """
 
     arms: tuple[str, ...]
@@ -70,6 +71,7 @@ class WorldsVerification:
     steps: int
     seed: int
     difference: WorldDifference | None = None
+    is_same_code: bool = False
 
     @property
     def outcomes(self) -> int:
@@ -137,7 +139,8 @@ def verify_worlds(
                 differs = WorldDifference(
                     arm.spec, cell.name, run, step, place, expected, actual, late
                 )
-                return WorldsVerification(**{**vars(found), "difference": differs})
+                is_same = arm.digest == against.digest
+                return replace(found, difference=differs, is_same_code=is_same)
         progress(1)
     return found
 
@@ -168,6 +171,12 @@ def _first(
     return None if step is None or run is None else (run, step)
 
 
+def _where(job: Mapping[str, Any], arm: PackageArm) -> str:
+    """Return the words that name a worker's job in a message."""
+    cell = f"cell {job['cell']['name']}, " if "cell" in job else ""
+    return f"{cell}arm {arm.spec}"
+
+
 def _ask(
     arms: Sequence[PackageArm],
     jobs: Sequence[Mapping[str, Any]],
@@ -176,7 +185,7 @@ def _ask(
     """Return what workers answer, one for each arm, all at once. Raises what they tell of."""
     children = [
         Child(
-            f"arm {arm.spec}",
+            _where(job, arm),
             module_command(module),
             _HASH_SEED,
             json.dumps({**job, "arm": asdict(arm)}),

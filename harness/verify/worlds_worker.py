@@ -14,7 +14,7 @@ from subjects.own.outcomes import Tree, digest_of, tree_of
 from subjects.own.stage import OwnStage
 
 # Outputs that are looked at once more, after the last step.
-_KEPT = 8
+_KEPT = 200
 
 
 @with_errors

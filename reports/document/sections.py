@@ -83,6 +83,8 @@ def _revisions(evidence: Evidence) -> list[str]:
 
 def missing_note(evidence: Evidence) -> str:
     """Return what would belong to a whole report and is not there; empty if nothing is missing."""
+    if any(file.duet.subject is not None for file in evidence.duets):
+        return ""  # Of a user's own function no other kind of file is read yet.
     missing = evidence.missing()
     return f"Not in this report: {'; '.join(missing)}." if missing else ""
 

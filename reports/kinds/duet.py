@@ -68,7 +68,8 @@ def duet_parts(duet: Duet, results: Sequence[CellResult]) -> list[Table | str]:
         parts.append(f"Other work had a core, and the cell went on without it: {'; '.join(busy)}.")
     if duet.a.digest == duet.b.digest and duet.a.variables == duet.b.variables:
         parts.append("Both arms are the same code: what they differ by here is noise.")
-    if not duet.is_apart and any(_is_far(result) for result in results):
+    is_one_process = not duet.is_apart and duet.subject is None
+    if is_one_process and any(_is_far(result) for result in results):
         parts.append(
             "Arms that are far apart leave each other's caches in different states, which biases "
             "their ratio by several per cent: for named arms, take it from `speedup`."

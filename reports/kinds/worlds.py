@@ -30,15 +30,22 @@ def render_text(
         ]
     else:
         late = ", changed after it was returned," if differs.is_late else ""
+        # What changes an output may come at any later step.
+        steps = found.steps if differs.is_late else differs.step
         lines = [
             f"Different outputs: {differs.arm} against {found.against}, cell {differs.cell}, "
             f"step {differs.step}:",
             f"  {differs.place}{late} should be {differs.expected}",
             f"  {' ' * len(differs.place)}{' ' * len(late)} and is    {differs.actual}",
             f"Repeat with: stepbench verify {differs.arm} --against {found.against} --subject "
-            f"{subject} --cells {differs.cell} --run {differs.run} --steps {differs.step} "
+            f"{subject} --cells {differs.cell} --run {differs.run} --steps {steps} "
             f"--seed {found.seed}",
         ]
+        if found.is_same_code:
+            lines.append(
+                "Both arms are the same code: the world or the step is not the same twice, such as "
+                "where it draws random numbers without the seed."
+            )
     return "\n".join([*lines, *sentences(origins or {})]) + "\n"
 
 

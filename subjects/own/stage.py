@@ -7,6 +7,7 @@ import random
 import sys
 import traceback
 import zlib
+from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from pathlib import Path
 from types import ModuleType
@@ -56,6 +57,8 @@ class OwnStage:
         self._copies = Copies(subject["packages"], [folder])
         self._loaded: dict[int, tuple[Copy, ModuleType]] = {}
         self._steps: dict[int, Step] = {}
+        # How many steps of each copy were begun.
+        self._taken: Counter[int] = Counter()
 
     def load(self, copy: int) -> None:
         """Import the user's file and, with it, an arm's packages, as modules of this copy alone."""
@@ -84,7 +87,7 @@ class OwnStage:
             own.activate()
             # For what draws without a seed of its own.
             random.seed(self._seed)
-            with self._told(copy, "building its world"):
+            with self._told(copy, "its world cannot be built"):
                 self._steps[copy] = built(function, self._cell, self._seed, self._where)
 
     def advance(self) -> None:
@@ -94,9 +97,10 @@ class OwnStage:
         """Move the world of a copy on, and return its call."""
         own, _ = self._loaded[copy]
         own.activate()
+        self._taken[copy] += 1
         step = self._steps[copy]
         if step.advance is not None:
-            with self._told(copy, "advance"):
+            with self._told(copy, "advance raised"):
                 returned = step.advance()
             if returned is not None:
                 raise InputError(
@@ -107,14 +111,14 @@ class OwnStage:
 
     def tell(self, copy: int, error: BaseException) -> None:
         """Raise the error for what a call raised."""
-        raise ArmError(self._words(copy, "call", error), self._trace(copy, error)) from error
+        raise ArmError(self._words(copy, "call raised", error), self._trace(copy, error)) from error
 
     def outcome(self, copy: int, output: object) -> object:
         """Return what of an output is compared."""
         outcome = self._steps[copy].outcome
         if outcome is None:
             return output
-        with self._told(copy, "outcome"):
+        with self._told(copy, "outcome raised"):
             return outcome(output)
 
     @property
@@ -124,7 +128,16 @@ class OwnStage:
 
     def _words(self, copy: int, what: str, error: BaseException) -> str:
         cell = "" if self._cell is None else f", cell {self._cell.name}"
-        return f"{self._where}{cell}, arm {self._arms[copy]['spec']}: {what}: {described(error)}"
+        step = f", step {self._taken[copy]}" if self._taken[copy] else ""
+        words = f"{self._where}{cell}, arm {self._arms[copy]['spec']!r}{step}: {what}"
+        return self._without_folders(copy, f"{words}: {described(error)}")
+
+    def _without_folders(self, copy: int, text: str) -> str:
+        """Return a text with the arm in place of its temporary folders, which say nothing."""
+        arm = self._arms[copy]
+        for folder in arm["folders"]:
+            text = text.replace(f"{folder}/", f"{arm['spec']} ")
+        return text
 
     @contextlib.contextmanager
     def _told(
@@ -136,11 +149,12 @@ class OwnStage:
         except InputError:
             raise
         except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+            if isinstance(error, ImportError) and not self._taken[copy]:
+                kind = NotImportableError
             raise kind(self._words(copy, what, error), self._trace(copy, error)) from error
 
     def _trace(self, copy: int, error: BaseException) -> str:
         """Return the traceback of an error, without frames that are ours."""
-        arm = self._arms[copy]
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
@@ -149,6 +163,4 @@ class OwnStage:
         lines = traceback.format_list(frames)
         head = ["Traceback (most recent call last):\n"] if frames else []
         text = "".join([*head, *lines, *traceback.format_exception_only(error)]).rstrip()
-        for folder in arm["folders"]:  # A temporary one, which says nothing to anybody.
-            text = text.replace(f"{folder}/", f"{arm['spec']} ")
-        return text
+        return self._without_folders(copy, text)

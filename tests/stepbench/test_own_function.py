@@ -96,6 +96,40 @@ def test_an_output_that_a_later_step_changes(run_here: Run):
     assert ran.code == 1
     assert (found["step"], found["place"], found["is_late"]) == (1, "output.ids[0][1]", True)
     assert (found["expected"], found["actual"]) == ("1", "3")
+    told = run_here("verify", *SUBJECT, "--steps", "3").out
+    repeat = next(line for line in told.splitlines() if line.startswith("Repeat with: "))
+    assert "--run 0 --steps 3 --seed 0" in repeat
+
+
+def test_the_first_of_many_outputs_that_are_changed_is_named(run_here: Run):
+    change(LATE)
+
+    found = json.loads(run_here("verify", *SUBJECT, "--json").out)["difference"]
+
+    assert (found["step"], found["actual"]) == (1, "20")
+
+
+def test_a_world_that_is_not_the_same_twice_is_called_that(run_here: Run):
+    own = Path("bench_join.py").read_text()
+    change(own.replace("joiner.step,", "lambda: __import__('os').urandom(4),"), "bench_join.py")
+
+    ran = run_here("verify", *SUBJECT)
+
+    assert ran.code == 1
+    assert "Both arms are the same code: the world or the step is not the same twice" in ran.out
+
+
+def test_an_import_within_the_function_that_fails(run_here: Run):
+    own = Path("bench_join.py").read_text()
+    change(own.replace("import Joiner", "import Joinre"), "bench_join.py")
+
+    ran = run_here("verify", *SUBJECT)
+
+    assert (ran.code, ran.out) == (2, "")
+    last = ran.err.splitlines()[-1]
+    assert "its world cannot be built: ImportError: cannot import name 'Joinre'" in last
+    assert "(git:HEAD joiner/__init__.py)" in last or "(git: joiner/__init__.py)" in last
+    assert "/arm-" not in ran.err
 
 
 def test_what_the_users_code_raises_has_its_traceback_and_nothing_of_ours(run_here: Run):
@@ -108,7 +142,8 @@ def test_what_the_users_code_raises_has_its_traceback_and_nothing_of_ours(run_he
     files = [line.split('"')[1] for line in ran.err.splitlines() if line.startswith("  File ")]
     assert files == ["git: joiner/batching.py"] * (len(files) - 1) + ["git: joiner/weights.py"]
     assert ran.err.splitlines()[-1].endswith(
-        "::join, cell 4x8, arm git:: call: ZeroDivisionError: integer division or modulo by zero"
+        "::join, cell 4x8, arm 'git:', step 2: call raised: ZeroDivisionError: integer division or "
+        "modulo by zero"
     )
 
 
@@ -262,7 +297,7 @@ def test_an_error_in_a_call_is_a_finding_and_its_cell_is_named(run_here: Run):
     ran = run_here("compare", "git:one", "git:", *SUBJECT, "--no-verify", "--cells", "4x8")
 
     assert ran.code == 1
-    assert "cell 4x8, arm git:: call: ZeroDivisionError" in ran.err
+    assert "cell 4x8, arm 'git:', step 2: call raised: ZeroDivisionError" in ran.err
 
 
 def test_compiled_packages_are_compared_between_processes(

@@ -195,6 +195,19 @@ def test_a_configuration_that_is_wrong(run_here: Run, lines: str, words: str):
     assert any(word in ran.err for word in words.split("|")), ran.err
 
 
+def test_a_base_that_does_not_run_is_nothing_to_compare_with(run_here: Run, timed: list[Duet]):
+    change("import nix\n", "src/joiner/__init__.py")
+    commit(Path(), tag="two")
+    change("from .batching import Joiner\n", "src/joiner/__init__.py")
+
+    code, steps = gate(run_here, "--base", "two")
+
+    assert code == 4
+    assert steps["join: outputs"][0] == "nothing to compare with"
+    assert "the base does not run: " in steps["join: outputs"][1]
+    assert not timed
+
+
 def test_a_base_that_is_not_there(run_here: Run):
     code, steps = gate(run_here, "--base", "nix")
 

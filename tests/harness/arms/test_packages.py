@@ -84,6 +84,17 @@ def test_nothing_changes_in_the_checkout_and_no_later_edit_counts(root: Path, tm
     assert sorted(path for path in root.rglob("*") if ".git" not in path.parts) == before
 
 
+def test_a_module_by_itself_that_changed_is_told(tmp_path: Path):
+    write(tmp_path, {"bench_join.py": "", "alpha.py": "a = 1\n"})
+    commit(tmp_path)
+    write(tmp_path, {"alpha.py": "a = 2\n"})
+
+    arm = read(tmp_path, tmp_path / "into", "git:")["git:"]
+
+    assert arm.packages == ("alpha",)
+    assert arm.origin.endswith(", with changes")
+
+
 def test_the_same_files_have_the_same_digest(root: Path, tmp_path: Path):
     arms = read(root, tmp_path / "into", "git:one", "git:")
 
