@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import platform
 import tempfile
+import tomllib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -91,6 +92,9 @@ def command(
     target = Path("pyproject.toml") if Path("pyproject.toml").is_file() else Path("stepbench.toml")
     _refuse_second(target)
     names = subjects or _search()
+    for name in names:
+        if not name.isprintable():
+            raise InputError(f"file {name!r} holds a character that cannot be printed")
     cores = choose_cpus(cpu)
     with tempfile.TemporaryDirectory(prefix="stepbench-") as folder:
         found = [
@@ -102,6 +106,11 @@ def command(
     table = "tool.stepbench.gate" if target.name == "pyproject.toml" else "gate"
     text = _configuration(table, names, base, thresholds)
     workflow = _workflow(ci, names)
+    whole = _added(target, text)
+    if workflow is not None and ci == "github" and Path(".github").is_file():
+        raise InputError(
+            ".github is a file: the workflow cannot be written; --ci none leaves it out"
+        )
     click.echo(f"{target}:\n\n{text}")
     for name in (f"{each.name}: {', '.join(cell.name for cell in each.cells)}" for each in found):
         click.echo(f"checks {name}")
@@ -110,9 +119,8 @@ def command(
     if not yes and not click.confirm("Write it?", default=True, err=True):
         say("nothing was written")
         return 0
-    before = target.read_text(encoding="utf-8") if target.is_file() else ""
-    gap = "\n" if before and not before.endswith("\n\n") else ""
-    write_atomically(target, lambda file: file.write(f"{before}{gap}{text}"))
+    # As it is, with its own ends of lines, and where a link leads.
+    write_atomically(target.resolve(), lambda file: file.write(whole), "wb")
     written = [str(target)]
     if workflow is not None and ci == "github":
         path = Path(GITHUB_FILE)
@@ -128,21 +136,43 @@ def command(
 
 def _refuse_second(target: Path) -> None:
     """Raise InputError where there is a configuration already."""
-    for path in {target, Path("stepbench.toml")}:
+    for path in (target, Path("stepbench.toml")):
         if path.is_file() and load_own_config(path) is not None:
             raise InputError(f"{path}: it configures a gate already: change it there")
+
+
+def _added(target: Path, text: str) -> bytes:
+    """Return what a file holds with a table behind it. Raises InputError where that is no TOML."""
+    try:
+        before = target.read_bytes() if target.exists() else b""
+    except OSError as error:
+        raise InputError(f"{target}: {error.strerror}") from None
+    ends = b"\r\n" if b"\r\n" in before else b"\n"
+    gap = ends if before and not before.endswith(ends * 2) else b""
+    whole = before + gap + text.encode().replace(b"\n", ends)
+    try:
+        tomllib.loads(whole.decode())
+    except (ValueError, RecursionError) as error:
+        raise InputError(
+            f"{target}: the table cannot be added, since it would be no TOML then: {error}"
+        ) from None
+    return whole
 
 
 def _search() -> tuple[str, ...]:
     """Return the files here that declare a function. Raises InputError where there is none."""
     files = {path for pattern in _PLACES for path in Path().glob(pattern)}
-    found = [str(path) for path in sorted(files) if _MARK in path.read_text(errors="replace")]
+    found = [str(path) for path in sorted(files) if _declares(path)]
     if not found:
         raise InputError(
             "no bench_*.py here declares a function with @stepbench.step: name a file, or write "
             "one (docs/subjects.md)"
         )
     return tuple(found)
+
+
+def _declares(path: Path) -> bool:
+    return path.is_file() and _MARK in path.read_text(errors="replace")
 
 
 def _functions(subject: str, into: Path) -> list[_Found]:

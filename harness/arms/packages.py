@@ -8,11 +8,11 @@ edit during a measurement does harm.
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
-import io
+import os
 import shutil
 import subprocess
-import tarfile
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from importlib.machinery import EXTENSION_SUFFIXES
@@ -35,6 +35,8 @@ _NO_PACKAGES = frozenset(
     }
 )
 _PATCHES = (".patch", ".diff")
+# What a worker needs while a copy of the user's packages is active.
+_OURS = frozenset({"stepbench", "stepbench_core", "subjects"})
 _SECONDS_OF_PATCH = 60.0
 
 
@@ -51,6 +53,11 @@ class Project:
     root: Path
     file: Path
     function: str | None = None
+
+    @property
+    def own(self) -> str:
+        """The name of the user's file where it lies among the packages' modules, else nothing."""
+        return self.file.stem if self.file.parent == self.root else ""
 
     @property
     def spec(self) -> str:
@@ -147,13 +154,22 @@ def _read(project: Project, spec: str, into: Path) -> PackageArm:
     else:
         origin = _from_folder(spec, project.root, project, into)
     if patch is not None:
-        _apply(spec, patch, into)
+        before = _digest(into, _files_in(into))
+        _apply(spec, patch, project, into)
+        if _digest(into, _files_in(into)) == before:
+            raise InputError(f"arm {spec!r}: the patch changes none of the packages' files")
         origin = f"{origin}, with {patch.name}"
-    files = [path.relative_to(into).as_posix() for path in into.rglob("*") if path.is_file()]
-    layout = find_packages(files, project.file.stem)
+    files = _files_in(into)
+    layout = find_packages(files, project.own)
     folders = tuple(str(into / folder) for folder in layout)
     names = tuple(name for packages in layout.values() for name in packages)
     is_native = any(name.endswith(tuple(EXTENSION_SUFFIXES)) for name in files)
+    clash = sorted(_OURS & set(names))
+    if clash:
+        raise InputError(
+            f"arm {spec!r}: a package is called {clash[0]!r}, as one of stepbench's own that it "
+            "needs while it measures"
+        )
     return PackageArm(spec, spec, folders, names, origin, _digest(into, files), is_native)
 
 
@@ -194,7 +210,7 @@ def _split_patch(spec: str) -> tuple[str, Path | None]:
 
 def _from_folder(spec: str, root: Path, project: Project, into: Path) -> str:
     """Copy the packages of a folder; return where they are from."""
-    layout = find_packages(_files_below(root), project.file.stem)
+    layout = find_packages(_files_below(root), project.own)
     if not layout:
         raise InputError(f"arm {spec!r}: no Python package in {root}, nor in its folder src")
     places = []
@@ -213,40 +229,44 @@ def _from_revision(spec: str, revision: str, project: Project, into: Path) -> st
     if revision.startswith("-"):
         raise InputError(f"arm {spec!r} is not git:REVISION")
     try:
-        commit, layout, data = _packed(revision, project)
+        commit, layout, blobs = _packed(revision, project)
     except git.NoRepositoryError:
         raise InputError(
             f"arm {spec!r}: {root} is in no git repository: name a folder, path:FOLDER"
         ) from None
     except InputError as error:
         raise InputError(f"arm {spec!r}: {error}") from None
-    with tarfile.open(fileobj=io.BytesIO(data)) as archive:
-        archive.extractall(into, filter="data")
+    for blob in blobs:
+        path = into / blob.path
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if blob.is_link:
+            path.symlink_to(os.fsdecode(blob.content))
+        else:
+            path.write_bytes(blob.content)
     generated = _add_generated(spec, root, layout, into)
     words = f", generated files of the work tree: {', '.join(generated)}" if generated else ""
     return f"commit {commit[:12]}{words}"
 
 
-def _packed(revision: str, project: Project) -> tuple[str, Mapping[str, Sequence[str]], bytes]:
-    """Return the commit of a revision, what packages it has, and these as an archive."""
+def _packed(
+    revision: str, project: Project
+) -> tuple[str, Mapping[str, Sequence[str]], list[git.Blob]]:
+    """Return the commit of a revision, what packages it has, and their files."""
     root = project.root
     commit = git.find_commit(revision, root)
     if commit is None:
         raise InputError(f"no git revision {revision!r} in {root}{git.why_missing(root)}")
-    listed = git.git("ls-tree", "-r", "--name-only", "-z", commit, folder=root).split("\0")
-    layout = find_packages(listed, project.file.stem)
+    layout = find_packages(git.list_at(commit, root), project.own)
     if not layout:
         raise InputError(f"no Python package in {root} at {revision}, nor in its folder src")
-    return commit, layout, git.archive(commit, _paths_of(layout, listed), root)
-
-
-def _paths_of(layout: Mapping[str, Sequence[str]], files: Iterable[str]) -> list[str]:
-    """Return the files and folders of packages, of the files of a tree."""
     ((folder, names),) = layout.items()
     prefix = "" if folder == "." else f"{folder}/"
-    inside = [file.removeprefix(prefix) for file in files if file.startswith(prefix)]
-    tops = {file.partition("/")[0] for file in inside}
-    return sorted(f"{prefix}{top}" for top in tops if top.partition(".")[0] in names)
+
+    def is_wanted(path: str) -> bool:
+        top = path.removeprefix(prefix).partition("/")[0]
+        return path.startswith(prefix) and top.partition(".")[0] in names
+
+    return commit, layout, git.read_all_at(commit, is_wanted, root)
 
 
 def _add_generated(
@@ -275,10 +295,10 @@ def _add_generated(
 
 
 def _files_below(root: Path) -> list[str]:
-    """Return the files in the first three levels of a folder: enough to find packages."""
+    """Return the files of a folder that packages can be found by."""
     return [
         path.relative_to(root).as_posix()
-        for pattern in ("*", "*/*", "src/*/*")
+        for pattern in ("*", "*/*", "src/**/*.py", "src/*/*")
         for path in root.glob(pattern)
         if path.is_file()
     ]
@@ -287,11 +307,14 @@ def _files_below(root: Path) -> list[str]:
 def _copy(source: Path, target: Path) -> None:
     try:
         if source.is_dir():
-            shutil.copytree(source, target, ignore=shutil.ignore_patterns("__pycache__", ".git"))
+            ignored = shutil.ignore_patterns("__pycache__", ".git")
+            shutil.copytree(source, target, symlinks=True, ignore=ignored)
         else:
-            shutil.copy2(source, target)
+            shutil.copy2(source, target, follow_symlinks=False)
     except (OSError, shutil.Error) as error:
-        raise InputError(f"{source}: cannot be copied: {error}") from None
+        # Of several that cannot be copied, the first.
+        first = error.args[0][0] if isinstance(error, shutil.Error) else (source, "", error)
+        raise InputError(f"{first[0]}: cannot be copied: {first[2]}") from None
 
 
 def _state(root: Path, places: Sequence[str]) -> str:
@@ -306,12 +329,29 @@ def _state(root: Path, places: Sequence[str]) -> str:
     return f"work tree at commit {commit[:12]}, {'with changes' if changed else 'unchanged'}"
 
 
-def _apply(spec: str, patch: Path, into: Path) -> None:
-    """Apply a patch as ``git apply`` does, in a folder that is no repository."""
-    command = ["git", "-C", str(into), "apply", "--whitespace=nowarn", str(patch)]
+def _apply(spec: str, patch: Path, project: Project, into: Path) -> None:
+    """Apply what a patch says of the packages, as ``git apply`` does in a folder by itself.
+
+    Its paths may be seen from the project's folder, or from the root of the repository around that.
+    """
+    own = find_packages(_files_in(into), project.own)
+    wanted = [
+        f"--include={'' if folder == '.' else f'{folder}/'}{name}{rest}"
+        for folder, names in own.items()
+        for name in names
+        for rest in ("/*", ".py")
+    ]
+    # A patch may bring a package.
+    wanted += ["--include=src/*"] if "src" in own else []
+    prefix = ""
+    with contextlib.suppress(git.GitError):
+        prefix = git.git("rev-parse", "--show-prefix", folder=project.root).strip()
+    is_from_root = bool(prefix) and f" b/{prefix}" in patch.read_text(errors="replace")
+    strip = 1 + (prefix.count("/") if is_from_root else 0)
+    command = ["git", "-C", str(into), "apply", "--whitespace=nowarn", f"-p{strip}", *wanted]
     try:
         done = run(
-            command,
+            [*command, str(patch)],
             capture_output=True,
             text=True,
             timeout=_SECONDS_OF_PATCH,
@@ -324,9 +364,19 @@ def _apply(spec: str, patch: Path, into: Path) -> None:
         raise InputError(f"arm {spec!r}: the patch does not apply: {said}")
 
 
+def _files_in(folder: Path) -> list[str]:
+    """Return the files below a folder, and links, by their paths."""
+    return [
+        path.relative_to(folder).as_posix()
+        for path in folder.rglob("*")
+        if path.is_symlink() or path.is_file()
+    ]
+
+
 def _digest(folder: Path, files: Iterable[str]) -> str:
     found = hashlib.sha256()
     for name in sorted(files):
-        data = hashlib.sha256((folder / name).read_bytes()).hexdigest()
-        found.update(f"{name}\0{data}\n".encode())
+        path = folder / name
+        data = os.fsencode(path.readlink()) if path.is_symlink() else path.read_bytes()
+        found.update(os.fsencode(f"{name}\0{hashlib.sha256(data).hexdigest()}\n"))
     return found.hexdigest()

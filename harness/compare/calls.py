@@ -54,7 +54,7 @@ def timed(stage: Stage, copy: int, calls: Calls, *, counts: bool) -> None:
     call = stage.ready(copy)
     try:
         calls.time(call, counts=counts)
-    except (Exception, SystemExit) as error:
+    except (Exception, SystemExit, KeyboardInterrupt) as error:
         stage.tell(copy, error)
         raise
 

@@ -128,7 +128,11 @@ def growths(works: Sequence[WorldWork]) -> list[WorldGrowth]:
             for figure in FIGURES:
                 slope = log_slope(
                     [
-                        [(work.cell.sizes[size], work.figures[figure]) for work in group]
+                        [
+                            (work.cell.sizes[size], max(0.0, work.figures[figure]))
+                            for work in group
+                            if work.cell.sizes[size] > 0
+                        ]
                         for group in alike.values()
                     ]
                 )

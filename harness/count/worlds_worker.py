@@ -17,7 +17,7 @@ from typing import Any
 
 from harness.system.serving import serve
 from subjects.own.answers import with_errors
-from subjects.own.stage import OwnStage
+from subjects.own.stage import USERS, OwnStage
 
 from .bytecodes import BytecodeCounter
 
@@ -53,7 +53,7 @@ def _step(stage: OwnStage, run: Callable[[Callable[[], object]], object]) -> obj
     call = stage.ready(0)
     try:
         return run(call)
-    except (Exception, SystemExit) as error:
+    except USERS as error:
         stage.tell(0, error)
         raise
 
@@ -72,7 +72,7 @@ def _bytecodes(job: dict[str, Any]) -> list[int]:
             try:
                 with counter.counting() as counted:
                     call()
-            except (Exception, SystemExit) as error:
+            except USERS as error:
                 stage.tell(0, error)
                 raise
             others = sum((own["bytecodes"] for own in counted.threads.values()), start=0)
@@ -127,7 +127,7 @@ def _memory(job: dict[str, Any]) -> dict[str, Any]:
             tracemalloc.reset_peak()
             try:
                 output = call()
-            except (Exception, SystemExit) as error:
+            except USERS as error:
                 stage.tell(0, error)
                 raise
             allocated.append(tracemalloc.get_traced_memory()[1] - before)

@@ -81,6 +81,9 @@ def run_own_gate(
     projects = [find_project(str(folder / subject)) for subject in config.subjects]
     try:
         commit = _parted(config.base, projects[0].root)
+    except git.GitError as error:
+        yield Step("base", Outcome.CANNOT_RUN, f"{error}")
+        return
     except InputError as error:
         yield Step("base", Outcome.NOTHING_TO_COMPARE, f"{error}")
         return

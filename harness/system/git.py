@@ -10,7 +10,7 @@ import os
 import re
 import shlex
 import subprocess
-from collections.abc import Sequence
+from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -128,18 +128,63 @@ def merge_base(one: str, other: str, folder: Path) -> str | None:
     return _text(done.output, "merge-base").strip() or None
 
 
-def archive(commit: str, paths: Sequence[str], folder: Path) -> bytes:
-    """Return files of a commit as a tar archive. Raises GitError.
+@dataclass(frozen=True)
+class Blob:
+    """A file as of a commit.
+
+    Attributes:
+        path: where it is, seen from the folder that was asked about.
+        is_link: whether it is a symbolic link, whose target is the content.
+        content: its bytes, as git keeps them, whatever attributes say of exporting them.
+    """
+
+    path: str
+    is_link: bool
+    content: bytes
+
+
+def list_at(commit: str, folder: Path) -> list[str]:
+    """Return the paths of all files of a commit below a folder. Raises GitError."""
+    return [path for _, _, path in _listed(commit, folder)]
+
+
+def read_all_at(commit: str, wanted: Callable[[str], bool], folder: Path) -> list[Blob]:
+    """Return the files of a commit below a folder, but for submodules. Raises GitError.
 
     Args:
         commit: the commit.
-        paths: files and folders, seen from the folder, as they are in the archive.
+        wanted: whether a file is, by its path.
         folder: a folder in the repository.
     """
-    done = _run(("archive", "--format=tar", commit, "--", *paths), folder)
+    files = [each for each in _listed(commit, folder) if wanted(each[2])]
+    asked = "".join(f"{name}\n" for _, name, _ in files).encode()
+    done = _run(("cat-file", "--batch"), folder, asked)
     if done.code:
         raise _error(done.errors, folder)
-    return done.output
+    blobs, at = [], 0
+    for mode, name, path in files:
+        end = done.output.index(b"\n", at)
+        head = done.output[at:end].split()
+        if len(head) != 3:
+            raise GitError(f"git: {name} of {path} is missing: git -C {folder} fsck says more")
+        begin, size = end + 1, int(head[2])
+        blobs.append(Blob(path, mode == "120000", done.output[begin : begin + size]))
+        at = begin + size + 1
+    return blobs
+
+
+def _listed(commit: str, folder: Path) -> list[tuple[str, str, str]]:
+    """Return mode, object and path of each file of a commit below a folder."""
+    done = _run(("ls-tree", "-r", "-z", commit), folder)
+    if done.code:
+        raise _error(done.errors, folder)
+    found = []
+    for line in filter(None, os.fsdecode(done.output).split("\0")):
+        about, _, path = line.partition("\t")
+        mode, kind, name = about.split()
+        if kind == "blob":
+            found.append((mode, name, path))
+    return found
 
 
 def holds(path: str, folder: Path) -> bool:
@@ -159,12 +204,12 @@ class _Done:
     errors: str
 
 
-def _run(arguments: tuple[str, ...], folder: Path) -> _Done:
+def _run(arguments: tuple[str, ...], folder: Path, asked: bytes = b"") -> _Done:
     try:
         done = run(
             ["git", "-C", str(folder), *arguments],
             capture_output=True,
-            stdin=subprocess.DEVNULL,
+            text_in=asked,
             timeout=_SECONDS,
             env=environment(),
         )

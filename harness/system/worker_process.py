@@ -162,6 +162,7 @@ def run(
     *,
     timeout: float | None = None,
     check: bool = False,
+    text_in: bytes | None = None,
     **options: Any,  # noqa: ANN401
 ) -> subprocess.CompletedProcess[Any]:
     """Run a program to its end, as ``subprocess.run``, but with ``started``.
@@ -170,6 +171,7 @@ def run(
         command: its command line.
         timeout: seconds that it may take.
         check: raise CalledProcessError if it fails.
+        text_in: its standard input; None for this process's.
         options: as of ``subprocess.Popen``, and ``capture_output``.
 
     Raises:
@@ -178,7 +180,10 @@ def run(
     """
     if options.pop("capture_output", False):
         options |= {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
-    with started(command, **options) as kept:
+    with contextlib.ExitStack() as stack:
+        if text_in is not None:
+            options["stdin"] = stack.enter_context(_memory_file("input", text_in))
+        kept = stack.enter_context(started(command, **options))
         try:
             output, errors = kept.process.communicate(timeout=timeout)
         except subprocess.TimeoutExpired:

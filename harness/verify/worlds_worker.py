@@ -10,8 +10,8 @@ from typing import Any
 
 from harness.system.serving import serve
 from subjects.own.answers import with_errors
-from subjects.own.outcomes import Tree, digest_of, tree_of
-from subjects.own.stage import OwnStage
+from subjects.own.outcomes import Tree, digest_of
+from subjects.own.stage import USERS, OwnStage
 
 # Outputs that are looked at once more, after the last step.
 _KEPT = 200
@@ -44,14 +44,14 @@ def _play_run(job: dict[str, Any], run: int) -> tuple[list[Tree], list[Tree]]:
         call = stage.ready(0)
         try:
             output = call()
-        except (Exception, SystemExit) as error:
+        except USERS as error:
             stage.tell(0, error)
             raise
         outcome = stage.outcome(0, output)
-        trees.append(tree_of(outcome))
+        trees.append(stage.tree(0, outcome))
         kept.append(outcome)
         del kept[:-_KEPT]
-    return trees, [tree_of(outcome) for outcome in kept]
+    return trees, [stage.tree(0, outcome) for outcome in kept]
 
 
 if __name__ == "__main__":

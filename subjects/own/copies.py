@@ -55,6 +55,8 @@ class Copies:
             return None
         if top in self._packages:
             found = PathFinder.find_spec(name, path or copy.folders, target)
+            if found is None and path is None and top in sys.stdlib_module_names:
+                return None  # Another arm has a module of that name.
             if found is None:
                 # Not another one that is installed.
                 raise ModuleNotFoundError(f"No module named {name!r} in {copy.name}", name=name)

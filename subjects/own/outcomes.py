@@ -1,8 +1,8 @@
 """Outputs as plain trees, which compare across copies of a package. Of the standard library alone.
 
-A class of one copy is not that of another, so that equality by ``==`` would say that no two outputs
-are equal. A tree is ``[type, text]`` of what has no parts, else ``[type, [[place, tree], ...]]``.
-Types have to be the same, 1 and 1.0 differ; not a number equals itself, and so do 0.0 and -0.0.
+A class of one copy is not that of another: ``==`` would say that no two outputs are equal. A
+tree is ``[type, text]`` of what has no parts, else ``[type, [[place, tree], ...]]``. Types have to
+be the same, 1 and 1.0 differ; not a number equals itself, and so do 0.0 and -0.0.
 """
 
 from __future__ import annotations
@@ -10,36 +10,39 @@ from __future__ import annotations
 import dataclasses
 import hashlib
 import json
+import os
+import types
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
 from typing import Any
 
+from stepbench_core.errors import InputError
+
 Tree = list[Any]
+Parts = list[tuple[str, object]]
 
-_PLAIN = (bool, int, str, bytes, type(None), complex, type(...), range)
-# Of a text that stands in a message.
-_LONGEST = 200
+# What is told by its text, and holds nothing else.
+_PLAIN = (bool, int, str, bytes, complex)
+_CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, types.ModuleType)
+# Where classes of one kind or another name their fields.
+_NAMED = ("_fields", "__struct_fields__", "model_fields", "__pydantic_fields__")
+# Parts of an output, counted wherever they occur: one that shares parts may be as good as endless.
+_MOST = 500_000
+_DEEPEST = 200
+# Of a text that stands in a message, and of a key that stands in a place.
+_LONGEST, _LONGEST_KEY = 200, 80
 
 
-def tree_of(value: object, above: tuple[int, ...] = ()) -> Tree:
+def tree_of(value: object) -> Tree:
     """Return a value as a plain tree.
 
-    Args:
-        value: anything. What has neither fields nor elements is told by its ``repr``, if its class
-            has one of its own, else by its class alone.
-        above: the identities of the values that it is part of.
+    What has neither fields nor elements is told by its ``repr``, if its class has one of its own,
+    else by its class alone.
+
+    Raises:
+        InputError: it cannot be compared: it holds a generator, or has too many parts.
     """
-    kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
-    if isinstance(value, _PLAIN) and type(value).__module__ == "builtins":
-        return [kind, repr(value)]
-    if isinstance(value, float) and type(value) is float:
-        return [kind, repr(value + 0.0) if value else "0.0"]
-    if id(value) in above:
-        return [kind, f"the value {len(above) - above.index(id(value))} levels above"]
-    if len(above) > 200:
-        return [kind, "nested more than 200 levels deep"]
-    inside = (*above, id(value))
-    return [kind, _parts(value, inside)]
+    return _Reader().tree(value, ())
 
 
 def digest_of(tree: Tree) -> str:
@@ -68,71 +71,120 @@ def difference(expected: Tree, actual: Tree, place: str = "output") -> tuple[str
 
 def _told(tree: Tree) -> str:
     kind, own = tree
+    plain = ("int", "str", "float", "bool", "NoneType", "bytes")
     if isinstance(own, str):
-        text = (
-            own if kind in ("int", "str", "float", "bool", "NoneType", "bytes") else f"{kind} {own}"
-        )
+        text = own if kind in plain else f"{kind} {own}"
     else:
         text = f"{kind} of {len(own)}"
     return text if len(text) <= _LONGEST else f"{text[: _LONGEST - 1]}…"
 
 
-def _parts(value: object, inside: tuple[int, ...]) -> str | list[list[Any]]:
-    """Return the parts of a value with their places, or its text where it has none."""
-    if isinstance(value, Mapping):
-        pairs = [(f"[{key!r:.80}]", item) for key, item in value.items()]
-        # Equal mappings may have their keys in any order.
-        return sorted(_trees(pairs, inside), key=json.dumps)
-    if isinstance(value, AbstractSet):
-        trees = sorted((tree_of(item, inside) for item in value), key=json.dumps)
-        return [[f"{{{number}}}", tree] for number, tree in enumerate(trees)]
-    fields = _fields(value)
-    if fields is not None:
-        return _trees([(f".{name}", item) for name, item in fields], inside)
-    if isinstance(value, bytearray | memoryview):
-        return repr(bytes(value))
-    if isinstance(value, Sequence):
-        return _trees([(f"[{number}]", item) for number, item in enumerate(value)], inside)
-    to_list = getattr(value, "tolist", None)
-    if callable(to_list):  # An array of any library.
-        listed = _trees([("", to_list())], inside)
-        return [*listed, [".dtype", ["str", str(getattr(value, "dtype", ""))]]]
-    if isinstance(value, type) or callable(value):
-        return getattr(value, "__qualname__", type(value).__qualname__)
-    held = getattr(value, "__dict__", None)
-    slots = [name for kind in type(value).__mro__ for name in _slots(kind)]
-    if held or slots:
-        pairs = [(f".{name}", getattr(value, name)) for name in slots if hasattr(value, name)]
-        return _trees(
-            [*pairs, *((f".{name}", item) for name, item in (held or {}).items())], inside
-        )
-    if isinstance(value, Iterable) and not hasattr(value, "__next__"):
-        return _trees([(f"[{number}]", item) for number, item in enumerate(value)], inside)
-    has_own = type(value).__repr__ is not object.__repr__
-    return repr(value) if has_own else "without fields"
+class _Reader:
+    """Reads one output, and counts its parts."""
+
+    def __init__(self) -> None:
+        self._left = _MOST
+
+    def tree(self, value: object, above: tuple[int, ...]) -> Tree:
+        """Return a value as a tree, given the identities of the values that it is part of."""
+        self._left -= 1
+        if self._left < 0:
+            raise InputError(
+                f"the output has more than {_MOST:,} parts: give Step an outcome that returns what "
+                "of it is to be compared"
+            )
+        kind = f"{type(value).__module__}.{type(value).__qualname__}".removeprefix("builtins.")
+        if type(value) in _PLAIN or value is None or value is ...:
+            return [kind, repr(value)]
+        if type(value) is float:
+            return [kind, repr(value) if value else "0.0"]
+        if id(value) in above:
+            return [kind, f"the value {len(above) - above.index(id(value))} levels above"]
+        if len(above) > _DEEPEST:
+            return [kind, f"nested more than {_DEEPEST} levels deep"]
+        if isinstance(value, _CODE):
+            return [kind, getattr(value, "__qualname__", getattr(value, "__name__", ""))]
+        if hasattr(value, "__next__"):
+            raise InputError(
+                f"the output holds a {kind}, which is gone once it is read: return a list, or give "
+                "Step an outcome that does"
+            )
+        inside = (*above, id(value))
+        parts = self._elements(value, inside)
+        parts += [(f".{name}", held) for name, held in _fields(value)]
+        if parts:
+            return [kind, [[place, self.tree(part, inside)] for place, part in parts]]
+        if isinstance(value, Iterable):
+            return [kind, []]
+        has_own = type(value).__repr__ is not object.__repr__
+        return [kind, repr(value) if has_own else "without fields"]
+
+    def _elements(self, value: object, inside: tuple[int, ...]) -> Parts:
+        """Return the elements of a value with their places, and what it is as a built-in."""
+        if isinstance(value, Mapping):
+            # Equal mappings may have their keys in any order.
+            pairs = [(f"[{self._key(key, inside)}]", item) for key, item in value.items()]
+            return sorted(pairs, key=lambda pair: pair[0])
+        if isinstance(value, AbstractSet):
+            texts = sorted(self._key(item, inside) for item in value)
+            return [(f"{{{number}}}", text) for number, text in enumerate(texts)]
+        if isinstance(value, os.PathLike):
+            return [(".path", os.fspath(value))]
+        if isinstance(value, BaseException):
+            return [(".args", value.args)]
+        for kind in (*_PLAIN, float):  # Of a class that is one, what it is.
+            if isinstance(value, kind):
+                base: Any = kind
+                return [(".value", base.__new__(base, value))]
+        if isinstance(value, bytearray | memoryview):
+            return [(".value", bytes(value))]
+        if isinstance(value, Sequence):
+            return [(f"[{number}]", item) for number, item in enumerate(value)]
+        to_list = getattr(value, "tolist", None)
+        if callable(to_list):  # An array of any library.
+            return [("", to_list()), (".dtype", str(getattr(value, "dtype", "")))]
+        if isinstance(value, Iterable):
+            return [(f"[{number}]", item) for number, item in enumerate(value)]
+        return []
+
+    def _key(self, key: object, inside: tuple[int, ...]) -> str:
+        """Return a text that tells a key, or an element of a set, from all that differ from it."""
+        tree = self.tree(key, inside)
+        text = tree[1] if isinstance(tree[1], str) else json.dumps(tree)
+        if type(key) is tuple and all(type(each) in _PLAIN for each in key):
+            text = repr(key)
+        if len(text) <= _LONGEST_KEY and isinstance(key, (*_PLAIN, float, tuple)):
+            return str(text)
+        return f"{text[: _LONGEST_KEY - 20]}… {digest_of(tree)[:12]}"
 
 
-def _fields(value: object) -> list[tuple[str, object]] | None:
-    """Return the fields that the class of a value declares; None where it declares none."""
+def _fields(value: object) -> Parts:
+    """Return the fields of a value: those that its class declares, else all that it has."""
     kind: Any = type(value)
+    if isinstance(value, os.PathLike):
+        return []  # Paths keep what they were asked for.
+    names: list[str] | None = None
     if dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind) if field.compare]
     elif hasattr(kind, "__attrs_attrs__"):
         names = [field.name for field in kind.__attrs_attrs__]
-    else:
-        listed = ("_fields", "__struct_fields__", "model_fields", "__pydantic_fields__")
-        declared = next((name for name in listed if hasattr(kind, name)), None)
-        if declared is None:
-            return None
-        names = list(getattr(kind, declared))
-    return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    elif not isinstance(value, tuple):
+        listed = next((name for name in _NAMED if getattr(kind, name, None)), None)
+        names = None if listed is None else list(getattr(kind, listed))
+    if names is not None:
+        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+    slots = [name for base in kind.__mro__ for name in _slots(base)]
+    found: Parts = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
+    return [*found, *vars(value).items()] if hasattr(value, "__dict__") else found
 
 
 def _slots(kind: type) -> list[str]:
+    """Return the attributes that a class has slots for; private ones by their real names."""
     slots = vars(kind).get("__slots__", ())
     names = [slots] if isinstance(slots, str) else list(slots)
-    return [name for name in names if name not in ("__dict__", "__weakref__")]
-
-
-def _trees(pairs: Iterable[tuple[str, object]], inside: tuple[int, ...]) -> list[list[Any]]:
-    return [[place, tree_of(item, inside)] for place, item in pairs]
+    own = kind.__name__.lstrip("_")
+    return [
+        f"_{own}{name}" if name.startswith("__") and not name.endswith("__") and own else name
+        for name in names
+        if name not in ("__dict__", "__weakref__")
+    ]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import os
 import random
 import sys
 import traceback
@@ -18,12 +19,17 @@ from subjects.base import Cell, cell_from_dict
 
 from .copies import Copies, Copy
 from .function import built, cells_of, functions_of, pick
+from .outcomes import Tree, tree_of
 from .step import Step
 
 # What lies here is none of the user's code.
 _OURS = tuple(
     f"{Path(__file__).parents[2] / package}/" for package in ("harness", "stepbench", "subjects")
 )
+
+
+# What a user's code can raise. A worker is sent no signal that would be an interruption.
+USERS = (Exception, SystemExit, KeyboardInterrupt)
 
 
 class OwnStage:
@@ -50,7 +56,9 @@ class OwnStage:
         self._cell = None if cell is None else cell_from_dict(cell)
         self._seed = zlib.crc32(seed.encode())
         module = Path(self._file).stem
-        self._module = module
+        # It may be called as one of the packages that it measures.
+        self._module = f"_{module}" if module in subject["packages"] else module
+        self._process = os.getpid()
         folder = str(Path(self._file).parent)
         # Nothing is written beside the user's code.
         sys.dont_write_bytecode = True
@@ -72,8 +80,7 @@ class OwnStage:
         _, module = next(iter(self._loaded.values()))
         found = functions_of(module)
         if self._name is not None or not found:
-            function = pick(module, self._file, self._name)
-            found = {function.name: function}
+            found = {self._name or "": pick(module, self._file, self._name)}
         return {
             name: cells_of(function, f"{self._file}::{name}") for name, function in found.items()
         }
@@ -95,6 +102,7 @@ class OwnStage:
 
     def ready(self, copy: int) -> Callable[[], object]:
         """Move the world of a copy on, and return its call."""
+        self._end_fork()
         own, _ = self._loaded[copy]
         own.activate()
         self._taken[copy] += 1
@@ -115,6 +123,7 @@ class OwnStage:
 
     def outcome(self, copy: int, output: object) -> object:
         """Return what of an output is compared."""
+        self._end_fork()
         outcome = self._steps[copy].outcome
         if outcome is None:
             return output
@@ -125,6 +134,16 @@ class OwnStage:
     def _where(self) -> str:
         name = f"::{self._name}" if self._name else ""
         return f"{self._file}{name}"
+
+    def tree(self, copy: int, outcome: object) -> Tree:
+        """Return an outcome as a tree. Raises InputError or ArmError where it cannot be one."""
+        with self._told(copy, "its output cannot be compared"):
+            return tree_of(outcome)
+
+    def _end_fork(self) -> None:
+        """End this process if the user's code made it, and let it go on here."""
+        if os.getpid() != self._process:
+            os._exit(0)
 
     def _words(self, copy: int, what: str, error: BaseException) -> str:
         cell = "" if self._cell is None else f", cell {self._cell.name}"
@@ -148,7 +167,7 @@ class OwnStage:
             yield
         except InputError:
             raise
-        except (Exception, SystemExit) as error:  # Foreign code can raise anything.
+        except USERS as error:
             if isinstance(error, ImportError) and not self._taken[copy]:
                 kind = NotImportableError
             raise kind(self._words(copy, what, error), self._trace(copy, error)) from error

@@ -43,11 +43,6 @@ class StepFunction:
         """Build a world."""
         return self.function(cell, seed)
 
-    @property
-    def name(self) -> str:
-        """The name of the function."""
-        return self.function.__name__
-
 
 def step(*, cells: Mapping[str, Mapping[str, int | str]]) -> Callable[[World], StepFunction]:
     """Declare a function that is to be measured.

@@ -316,3 +316,72 @@ def test_compiled_packages_are_compared_between_processes(
 
     assert (ran.code, taken) == (130, [True])
     assert "compiled modules: each copy gets a process of its own" in ran.err
+
+
+@pytest.mark.parametrize(
+    ("lines", "words"),
+    [
+        ("raise KeyboardInterrupt", "step 1: call raised: KeyboardInterrupt"),
+        ("sys.exit(3)", "step 1: call raised: SystemExit: 3"),
+        ("return Odd()", "step 1: its output cannot be compared: ValueError: no text"),
+    ],
+)
+def test_odd_things_that_a_call_does_are_its_own(run_here: Run, lines: str, words: str):
+    odd = "import sys\nclass Odd:\n    def __repr__(self):\n        raise ValueError('no text')\n"
+    change(
+        f"{odd}{BATCHING}".replace(
+            "        from .weights", f"        {lines}\n        from .weights"
+        )
+    )
+
+    ran = run_here("verify", *SUBJECT)
+
+    assert (ran.code, ran.out) == (1, "")
+    assert f"::join, cell 4x8, arm 'git:', {words}" in ran.err.splitlines()[-1]
+
+
+def test_a_call_that_forks_is_called_on_by_one_process_alone(run_here: Run):
+    change(
+        BATCHING.replace(
+            "        from .weights", "        __import__('os').fork()\n        from .weights"
+        )
+    )
+
+    ran = run_here("verify", *SUBJECT, "--runs", "1", "--steps", "3", "--cells", "4x8")
+
+    assert (ran.code, ran.err) == (0, "")
+    assert ran.out.startswith("Same outputs: ")
+
+
+def test_a_function_is_called_by_the_name_that_it_is_bound_to(run_here: Run):
+    own = Path("bench_join.py").read_text()
+    change(
+        own + "\nleave = stepbench.step(cells={'a': {'requests': 2}})(join.function)\n",
+        "bench_join.py",
+    )
+
+    listed = run_here("list", "--subject", "bench_join.py::leave")
+    verified = run_here("verify", "--subject", "bench_join.py::leave", "-q", "--runs", "1")
+
+    assert "bench_join.py::leave\n  a  requests 2\n" in listed.out
+    assert verified.code == 0
+
+
+def test_a_module_of_another_arm_hides_none_of_the_standard_library(run_here: Run):
+    change("import queue\ndef weight(length):\n    return length * 2\n", "src/joiner/weights.py")
+    commit(Path())
+    change("def other():\n    pass\n", "src/queue.py")
+    change("def weight(length):\n    return length * 2\n", "src/joiner/weights.py")
+
+    ran = run_here("verify", *SUBJECT, "--runs", "1")
+
+    assert (ran.code, ran.err) == (0, "")
+
+
+def test_a_size_of_nothing_has_no_slope(run_here: Run):
+    own = Path("bench_join.py").read_text()
+    change(own.replace("requests=[4, 16]", "requests=[0, 4]"), "bench_join.py")
+
+    document = count(run_here, "--arms", "git:")
+
+    assert {each["size"] for each in document["growth"]} == set()

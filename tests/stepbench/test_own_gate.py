@@ -293,3 +293,43 @@ def test_init_without_a_file(run_here: Run, project: Path):
 
     assert (ran.code, ran.out) == (2, "")
     assert "no bench_*.py here declares a function with @stepbench.step" in ran.err
+
+
+@pytest.mark.usefixtures("still")
+def test_init_leaves_a_file_alone_that_would_be_no_toml_then(run_here: Run, project: Path):
+    text = "tool.stepbench = { x = 1 }\n"
+    (project / "pyproject.toml").write_text(text)
+
+    ran = run_here("init", "--yes", "-q")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert "pyproject.toml: the table cannot be added, since it would be no TOML then" in ran.err
+    assert (project / "pyproject.toml").read_text() == text
+    assert not (project / ".github").exists()
+
+
+@pytest.mark.usefixtures("still")
+def test_init_keeps_ends_of_lines_and_a_link(run_here: Run, project: Path):
+    (project / "pyproject.toml").unlink()
+    (project / "real.toml").write_bytes(b"[project]\r\n")
+    (project / "pyproject.toml").symlink_to("real.toml")
+
+    ran = run_here("init", "--yes", "-q", "--ci", "none")
+
+    assert ran.code == 0
+    data = (project / "real.toml").read_bytes()
+    assert data.startswith(b"[project]\r\n\r\n[tool.stepbench.gate]\r\n")
+    assert b"\n" not in data.replace(b"\r\n", b"")
+    assert (project / "pyproject.toml").is_symlink()
+
+
+@pytest.mark.usefixtures("still")
+def test_init_looks_first_where_it_would_write(run_here: Run, project: Path):
+    (project / "pyproject.toml").write_text("")
+    (project / ".github").write_text("")
+
+    ran = run_here("init", "--yes", "-q")
+
+    assert (ran.code, ran.out) == (2, "")
+    assert ".github is a file" in ran.err
+    assert (project / "pyproject.toml").read_text() == ""

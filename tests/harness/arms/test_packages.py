@@ -1,5 +1,6 @@
 """Versions of a user's packages: where they are found, and how they are read."""
 
+import os
 from pathlib import Path
 
 import pytest
@@ -147,14 +148,16 @@ def test_what_is_compiled_is_told(root: Path, tmp_path: Path):
         ("path:nix", "nix is no folder"),
         ("path:src/joiner/deep", "is no folder"),
         ("git:+nix.patch", "no patch nix.patch"),
-        ("git:+empty.patch", "the patch does not apply"),
+        ("git:+empty.patch", "the patch changes none of the packages' files"),
+        ("git:+wrong.patch", "the patch does not apply"),
     ],
 )
 def test_an_arm_that_is_none(
     root: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, spec: str, words: str
 ):
     monkeypatch.chdir(root)
-    write(root, {"empty.patch": "--- a/nix\n+++ b/nix\n@@ -1 +1 @@\n-a\n+b\n"})
+    for name, path in (("empty", "nix"), ("wrong", "src/joiner/weights.py")):
+        write(root, {f"{name}.patch": f"--- a/{path}\n+++ b/{path}\n@@ -1 +1 @@\n-a\n+b\n"})
 
     with pytest.raises(InputError, match=words):
         read(root, tmp_path / "into", spec)
@@ -173,3 +176,86 @@ def test_a_project_that_is_in_no_repository(tmp_path: Path):
     with pytest.raises(InputError, match="is in no git repository"):
         read(tmp_path, tmp_path / "into", "git:HEAD")
     assert "without a git revision" in read(tmp_path, tmp_path / "again", "git:")["git:"].origin
+
+
+def test_what_attributes_say_of_exporting_makes_no_difference(root: Path, tmp_path: Path):
+    write(
+        root,
+        {
+            ".gitattributes": "_v.py export-subst\nweights.py export-ignore\n",
+            "src/joiner/_v.py": 'commit = "$Format:%H$"\n',
+        },
+    )
+    commit(root)
+
+    arms = read(root, tmp_path / "into", "git:HEAD", "git:")
+
+    assert arms["git:HEAD"].digest == arms["git:"].digest
+    assert text(arms["git:HEAD"], "joiner/weights.py").startswith("def weight")
+
+
+def test_links_and_odd_names_are_taken_as_they_are(root: Path, tmp_path: Path):
+    (root / "src/joiner/link").symlink_to("/etc/hosts")
+    (root / "src/joiner/loop").symlink_to(".")
+    (root / os.fsdecode(b"src/joiner/\xff.dat")).write_bytes(b"x")
+    commit(root)
+
+    arms = read(root, tmp_path / "into", "git:HEAD", "git:")
+
+    assert arms["git:HEAD"].digest == arms["git:"].digest
+    assert (Path(arms["git:"].folders[0]) / "joiner/link").is_symlink()
+
+
+def test_of_a_patch_what_is_not_of_the_packages_is_left_out(root: Path, tmp_path: Path):
+    change = (
+        "--- a/{0}{1}\n+++ b/{0}{1}\n@@ -1,2 +1,2 @@\n def weight(length):\n"
+        "-    return length * 2\n+    return length\n"
+    )
+    other = "--- a/tests/t.py\n+++ b/tests/t.py\n@@ -1 +1 @@\n-a\n+b\n"
+    write(tmp_path, {"a.patch": other + change.format("", "src/joiner/weights.py")})
+    spec = f"git:+{tmp_path}/a.patch"
+
+    arm = read(root, tmp_path / "into", spec)[spec]
+
+    assert text(arm, "joiner/weights.py") == "def weight(length):\n    return length\n"
+
+
+def test_of_a_project_in_a_folder_a_patch_may_be_seen_from_the_repository(tmp_path: Path):
+    root = tmp_path / "all" / "python"
+    write(root, {"pyproject.toml": "", "bench_join.py": "", "joiner/__init__.py": "a = 1\n"})
+    commit(tmp_path / "all")
+    path = "python/joiner/__init__.py"
+    head = f"diff --git a/{path} b/{path}\n--- a/{path}\n+++ b/{path}\n"
+    write(tmp_path, {"a.patch": f"{head}@@ -1 +1 @@\n-a = 1\n+a = 2\n"})
+    spec = f"git:HEAD+{tmp_path}/a.patch"
+
+    arm = read(root, tmp_path / "into", spec)[spec]
+
+    assert text(arm, "joiner/__init__.py") == "a = 2\n"
+
+
+def test_a_namespace_and_a_module_named_as_the_users_file(tmp_path: Path):
+    write(
+        tmp_path,
+        {
+            "pyproject.toml": "",
+            "src/space/joiner/deep.py": "",
+            "src/other/__init__.py": "",
+            "benchmarks/bench_join.py": "",
+        },
+    )
+    commit(tmp_path)
+    (tmp_path / "into").mkdir()
+    project = find_project(f"{tmp_path}/benchmarks/bench_join.py")
+
+    arms = read_arms(project, ("git:", "git:HEAD"), tmp_path / "into")
+
+    assert [arm.packages for arm in arms.values()] == [("other", "space")] * 2
+    assert find_packages(["joiner/__init__.py", "bench/joiner.py"]) == {".": ["joiner"]}
+
+
+def test_a_package_named_as_what_a_worker_needs_is_refused(tmp_path: Path):
+    write(tmp_path, {"bench_join.py": "", "subjects/__init__.py": ""})
+
+    with pytest.raises(InputError, match="a package is called 'subjects', as one of stepbench's"):
+        read(tmp_path, tmp_path / "into", "git:")

@@ -128,9 +128,13 @@ def test_a_bad_configuration_is_one_line(text: str, message: str):
 
 
 def test_a_file_that_cannot_be_read_is_one_line():
-    with pytest.raises(InputError, match=r"^pyproject\.toml: No such file or directory: run the gate where"):
+    with pytest.raises(
+        InputError, match=r"^pyproject\.toml: No such file or directory: run the gate where"
+    ):
         load_config(None)
-    with pytest.raises(InputError, match=r"^g\.toml: No such file or directory: run the gate where"):
+    with pytest.raises(
+        InputError, match=r"^g\.toml: No such file or directory: run the gate where"
+    ):
         load_config(Path("g.toml"))
     with pytest.raises(InputError, match=r"^\.: Is a directory$"):
         load_config(Path())
