@@ -112,11 +112,6 @@ def find_project(subject: str) -> Project:
     return Project(file.parent, file, function or None)
 
 
-def is_package_arm(spec: str) -> bool:
-    """Return whether a specification names a version of a user's packages."""
-    return spec.partition(":")[0] in KINDS and ":" in spec
-
-
 def read_arms(project: Project, specs: Sequence[str], into: Path) -> dict[str, PackageArm]:
     """Return the arms of different specifications, read into folders below ``into``.
 
@@ -213,6 +208,16 @@ def _from_folder(spec: str, root: Path, project: Project, into: Path) -> str:
     layout = find_packages(_files_below(root), project.own)
     if not layout:
         raise InputError(f"arm {spec!r}: no Python package in {root}, nor in its folder src")
+    known = {
+        name
+        for names in find_packages(_files_below(project.root), project.own).values()
+        for name in names
+    }
+    if root != project.root and known & {name for names in layout.values() for name in names}:
+        # Where things are installed, others are beside them.
+        layout = {
+            folder: [name for name in names if name in known] for folder, names in layout.items()
+        }
     places = []
     for folder, names in layout.items():
         (into / folder).mkdir(exist_ok=True)
@@ -277,16 +282,18 @@ def _add_generated(
     here = [place for place in places if (root / place).exists()]
     if not here:
         return []
-    ignored = git.git(
-        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *here), folder=root
-    ).split("\0")
-    found = []
-    for name in filter(None, ignored):
+    others = git.git("ls-files", "--others", "-z", "--", *here, folder=root).split("\0")
+    for name in filter(None, others):
         if name.endswith(tuple(EXTENSION_SUFFIXES)):
             raise InputError(
                 f"arm {spec!r}: the packages have compiled modules ({name}), which git does not "
                 "hold: build that revision elsewhere and name its folder, path:FOLDER"
             )
+    ignored = git.git(
+        *("ls-files", "--others", "--ignored", "--exclude-standard", "-z", "--", *here), folder=root
+    ).split("\0")
+    found = []
+    for name in filter(None, ignored):
         target = into / name
         if name.endswith(".py") and target.parent.is_dir() and not target.exists():
             _copy(root / name, target)

@@ -61,7 +61,12 @@ def _read(child: Child, text: str | WorkerError) -> dict[str, Any]:
     """Return what a worker told. Raises WorkerError if that is nothing."""
     if isinstance(text, WorkerError):
         raise text
-    return read_answer(child.what, text, dict[str, Any])
+    told = read_answer(child.what, text, dict[str, Any])
+    if "failed" in told:
+        raise WorkerError(told["failed"])
+    if "refused" in told:
+        raise NotRunnableError(told["refused"])
+    return told
 
 
 def _merged(each: Sequence[dict[str, Any]]) -> dict[str, Any]:

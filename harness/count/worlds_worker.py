@@ -12,12 +12,14 @@ import sys
 import tracemalloc
 from collections import Counter
 from collections.abc import Callable
+from functools import partial
 from types import CodeType, FrameType
 from typing import Any
 
+from harness.system.forked import in_fork
 from harness.system.serving import serve
 from subjects.own.answers import with_errors
-from subjects.own.stage import USERS, OwnStage
+from subjects.own.stage import OURS, USERS, OwnStage
 
 from .bytecodes import BytecodeCounter
 
@@ -25,7 +27,6 @@ from .bytecodes import BytecodeCounter
 WARMUPS = 3
 
 
-@with_errors
 def count(job: dict[str, Any]) -> dict[str, Any]:
     """Return what each counted step did.
 
@@ -34,7 +35,14 @@ def count(job: dict[str, Any]) -> dict[str, Any]:
     """
     # The collector could call Python code anywhere.
     gc.disable()
-    return {"bytecodes": _bytecodes(job), "calls": _native_calls(job), **_memory(job)}
+    found: dict[str, Any] = {}
+    # Each imports the packages anew, in a process of its own.
+    for work in (_bytecodes, _native_calls, _memory):
+        answer = in_fork(partial(with_errors(work), job))
+        if "failed" in answer or "refused" in answer:
+            return dict(answer)
+        found |= answer
+    return found
 
 
 def _world(job: dict[str, Any]) -> OwnStage:
@@ -58,13 +66,13 @@ def _step(stage: OwnStage, run: Callable[[Callable[[], object]], object]) -> obj
         raise
 
 
-def _bytecodes(job: dict[str, Any]) -> list[int]:
+def _bytecodes(job: dict[str, Any]) -> dict[str, Any]:
     """Return the bytecode instructions of each step."""
     found = []
     stage = _world(job)
 
     def classify(code: CodeType) -> str | None:
-        return None if code.co_filename == __file__ else "bytecodes"
+        return None if code.co_filename.startswith(OURS) else "bytecodes"
 
     with BytecodeCounter(classify) as counter:
         for _ in range(job["steps"]):
@@ -77,15 +85,15 @@ def _bytecodes(job: dict[str, Any]) -> list[int]:
                 raise
             others = sum((own["bytecodes"] for own in counted.threads.values()), start=0)
             found.append(counted.here["bytecodes"] + others)
-    return found
+    return {"bytecodes": found}
 
 
-def _native_calls(job: dict[str, Any]) -> dict[str, int]:
+def _native_calls(job: dict[str, Any]) -> dict[str, Any]:
     """Return how often each function that is not in Python was called from Python, by name."""
     calls: Counter[str] = Counter()
 
-    def note(_frame: FrameType, event: str, function: Any) -> None:  # noqa: ANN401
-        if event == "c_call":
+    def note(frame: FrameType, event: str, function: Any) -> None:  # noqa: ANN401
+        if event == "c_call" and not frame.f_code.co_filename.startswith(OURS):
             calls[_name(function)] += 1
 
     def run(call: Callable[[], object]) -> None:
@@ -98,9 +106,7 @@ def _native_calls(job: dict[str, Any]) -> dict[str, int]:
     stage = _world(job)
     for _ in range(job["steps"]):
         _step(stage, run)
-    # What ends the profile is called under it.
-    calls["sys.setprofile"] -= job["steps"]
-    return dict(+calls)
+    return {"calls": dict(+calls)}
 
 
 def _name(function: Any) -> str:  # noqa: ANN401
@@ -115,11 +121,9 @@ def _name(function: Any) -> str:  # noqa: ANN401
 def _memory(job: dict[str, Any]) -> dict[str, Any]:
     """Return how much a step has allocated at most, each, and how much all of them keep."""
     stage = _world(job)
-    allocated = []
-    gc.collect()
+    allocated, retained = [], 0
     tracemalloc.start()
     try:
-        before_all = _traced()
         for _ in range(job["steps"]):
             call = stage.ready(0)
             gc.collect()  # What waits in a free list would be taken from there, unseen.
@@ -132,8 +136,8 @@ def _memory(job: dict[str, Any]) -> dict[str, Any]:
                 raise
             allocated.append(tracemalloc.get_traced_memory()[1] - before)
             del output
-        gc.collect()
-        retained = _traced() - before_all
+            gc.collect()
+            retained += _traced() - before
     finally:
         tracemalloc.stop()
     return {"allocated_bytes": allocated, "retained_bytes": retained}

@@ -90,12 +90,16 @@ def run_own_gate(
     yield Step("base", Outcome.PASSED, f"held against {commit[:12]}, where {config.base} parted")
     with tempfile.TemporaryDirectory(prefix="stepbench-") as place:
         functions: list[Function] = []
+        is_whole = True
         for number, project in enumerate(projects):
             own = Path(place).resolve() / f"subject-{number}"
             own.mkdir()
             progress(f"reading {project.file.name}")
-            yield from _read(config, project, commit, own, functions)
-        _check_patterns(config, functions)
+            for step in _read(config, project, commit, own, functions):
+                is_whole = False
+                yield step
+        if is_whole:  # Else a pattern may be about what could not be read.
+            _check_patterns(config, functions)
         functions = [one for one in functions if one.cells]
         changed = [one for one in functions if one.base.digest != one.head.digest]
         for one in functions:
@@ -189,7 +193,7 @@ def _check(
             steps=config.steps,
         )
     except (InputError, WorkerError, OSError) as error:
-        yield _broken_by_either(name, function, error)
+        yield _broken_by_either(name, config, function, error)
         return
     if found.difference is not None:
         differs = found.difference
@@ -222,8 +226,9 @@ def _work(config: OwnGateConfig, function: Function, works: Sequence[WorldWork])
             if figure in before.unsteady + after.unsteady + before.hashed + after.hashed:
                 continue
             old, new = before.figures[figure], after.figures[figure]
-            if old:
-                changes.append((new / old - 1, f"{words} in {before.cell.name}", old, new))
+            if old or new:
+                share = new / old - 1 if old else float("inf")
+                changes.append((share, f"{words} in {before.cell.name}", old, new))
     if not changes:
         return Step(name, Outcome.PASSED, "nothing that could be counted exactly")
     share, where, old, new = max(changes)
@@ -281,31 +286,41 @@ def _timing(
         name = f"{function.name}: time, {cell.name}"
         try:
             result = compare_cell(own, cell, progress)
-        except _OF_THE_MACHINE as error:
-            yield Step(name, Outcome.INCONCLUSIVE, in_words(error))
+        except (InputError, *_OF_THE_MACHINE) as error:
+            yield _broken(name, error)
             return
         yield timed(name, result, own.threshold)
 
 
-def _broken_by_either(name: str, function: Function, error: BaseException) -> Step:
+def _broken_by_either(
+    name: str, config: OwnGateConfig, function: Function, error: BaseException
+) -> Step:
     """Say how a function broke: without a base that runs there is nothing to compare with."""
     try:
         verify_worlds(
-            function.description, function.base, [function.base], function.cells, runs=1, steps=1
+            function.description,
+            function.base,
+            [function.base],
+            function.cells,
+            runs=config.runs,
+            steps=config.steps,
         )
-    except (NotImportableError, ArmError) as own:
+    except _OF_THE_MACHINE as own:
+        return _broken(name, own)
+    except (NotImportableError, WorkerError) as own:
         words = f"the base does not run: {in_words(own)}"
-        return Step(name, Outcome.NOTHING_TO_COMPARE, words, _fenced(own.trace))
-    except (InputError, WorkerError, OSError):
-        pass  # What the two came to together says more.
+        trace = getattr(own, "trace", "")
+        return Step(name, Outcome.NOTHING_TO_COMPARE, words, _fenced(trace) if trace else "")
+    except InputError:
+        pass  # What the two came to together says as much.
     if isinstance(error, NotImportableError):
         return Step(name, Outcome.FOUND, in_words(error), _fenced(error.trace))
-    if isinstance(error, InputError):
-        return Step(name, Outcome.CANNOT_RUN, in_words(error))
     return _broken(name, error)
 
 
 def _broken(name: str, error: BaseException) -> Step:
+    if isinstance(error, InputError):
+        return Step(name, Outcome.CANNOT_RUN, in_words(error))
     if isinstance(error, _OF_THE_MACHINE):
         return Step(name, Outcome.INCONCLUSIVE, in_words(error))
     details = _fenced(error.trace) if isinstance(error, ArmError) else ""

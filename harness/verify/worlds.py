@@ -14,6 +14,7 @@ from typing import Any
 
 from harness.arms.packages import PackageArm
 from harness.system.worker_process import Child, module_command, read_answer, run_children
+from stepbench_core.errors import InputError
 from subjects.base import Cell, cell_from_dict
 from subjects.own.answers import checked
 from subjects.own.outcomes import difference
@@ -21,8 +22,8 @@ from subjects.own.outcomes import difference
 RUNS, STEPS = 10, 20
 # Before a measurement.
 BRIEF_RUNS, BRIEF_STEPS = 2, 10
-# Seconds after which a cell's runs count as hanging.
-_TIMEOUT = 300.0
+# Seconds after which a cell's runs count as hanging: to start, and for each.
+_TIMEOUT, _TIME_OF_RUN = 120.0, 30.0
 _HASH_SEED = 1
 
 
@@ -61,7 +62,6 @@ class WorldsVerification:
         runs, steps: how many of each cell, and of each run.
         seed: from which the worlds' are derived.
         difference: where an arm differs; None if none does.
-        is_same_code: whether the arm that differs is the same code as the one that is right.
     """
 
     arms: tuple[str, ...]
@@ -71,7 +71,6 @@ class WorldsVerification:
     steps: int
     seed: int
     difference: WorldDifference | None = None
-    is_same_code: bool = False
 
     @property
     def outcomes(self) -> int:
@@ -128,6 +127,9 @@ def verify_worlds(
             at = _first(*(text["digests"] for text in texts))
             if at is not None:
                 index, wanted = at
+                _check_repeats(
+                    against, cell, numbers[index], wanted, texts[0]["digests"][index], job
+                )
                 again = {**job, "runs": [numbers[index]], "wanted": wanted}
                 trees = _ask(pair, [again, again])
                 told = difference(*(one["tree"] for one in trees))
@@ -139,8 +141,7 @@ def verify_worlds(
                 differs = WorldDifference(
                     arm.spec, cell.name, run, step, place, expected, actual, late
                 )
-                is_same = arm.digest == against.digest
-                return replace(found, difference=differs, is_same_code=is_same)
+                return replace(found, difference=differs)
         progress(1)
     return found
 
@@ -154,6 +155,24 @@ def inspect(subject: Mapping[str, Any], arm: PackageArm) -> dict[str, tuple[Cell
     """
     (found,) = _ask((arm,), [{"subject": subject}], "harness.verify.cells_worker")
     return {name: tuple(map(cell_from_dict, cells)) for name, cells in found["functions"].items()}
+
+
+def _check_repeats(
+    arm: PackageArm,
+    cell: Cell,
+    run: int,
+    step: int,
+    digests: Sequence[str],
+    job: Mapping[str, Any],
+) -> None:
+    """Raise InputError where an arm by itself gives another outcome in a step of a run now."""
+    (again,) = _ask((arm,), [{**job, "runs": [run], "wanted": None}])
+    if again["digests"][0][step] != digests[step]:
+        raise InputError(
+            f"cell {cell.name}, run {run}: the world or the step is not the same twice, with the "
+            f"same code ({arm.spec}): draw what is random from the seed, or give Step an outcome "
+            "that leaves out what differs"
+        )
 
 
 def _first(
@@ -193,6 +212,12 @@ def _ask(
         for arm, job in zip(arms, jobs, strict=True)
     ]
     answers = []
-    for child, text in zip(children, run_children(children, _TIMEOUT), strict=True):
+    for child, text in zip(
+        children,
+        run_children(
+            children, _TIMEOUT + sum(_TIME_OF_RUN * len(job.get("runs", ())) for job in jobs)
+        ),
+        strict=True,
+    ):
         answers.append(dict(checked(read_answer(child.what, text, dict[str, Any]))))
     return answers

@@ -6,8 +6,10 @@ standard output likewise.
 
 from __future__ import annotations
 
+from functools import partial
 from typing import Any
 
+from harness.system.forked import in_fork
 from harness.system.serving import serve
 from subjects.own.answers import with_errors
 from subjects.own.outcomes import Tree, digest_of
@@ -17,21 +19,28 @@ from subjects.own.stage import USERS, OwnStage
 _KEPT = 200
 
 
-@with_errors
 def play(job: dict[str, Any]) -> dict[str, Any]:
-    """Return a digest of the outcome of each step of each run.
+    """Return a digest of the outcome of each step of each run, or what went wrong.
 
-    Of the runs before it the last outcomes are looked at again when they end: one that a later step
-    has changed gives another digest there. With ``wanted``, a run and a step, return that outcome
-    as a tree instead.
+    The last outcomes of a run are looked at again when it ends: one that a later step has changed
+    gives another digest there. With ``wanted``, a step of the only run, return that outcome as a
+    tree instead. Each run imports the packages anew, in a process of its own.
     """
     found: list[list[str]] = []
     for run in job["runs"]:
-        trees, changed = _play_run(job, run)
-        if job["wanted"] is not None:
-            return {"tree": (*trees, *changed)[job["wanted"]]}
-        found.append([digest_of(tree) for tree in (*trees, *changed)])
+        answer = in_fork(partial(_answer, job, run))
+        if "digests" not in answer:
+            return dict(answer)
+        found.append(answer["digests"])
     return {"digests": found}
+
+
+@with_errors
+def _answer(job: dict[str, Any], run: int) -> dict[str, Any]:
+    trees, changed = _play_run(job, run)
+    if job["wanted"] is not None:
+        return {"tree": (*trees, *changed)[job["wanted"]]}
+    return {"digests": [digest_of(tree) for tree in (*trees, *changed)]}
 
 
 def _play_run(job: dict[str, Any], run: int) -> tuple[list[Tree], list[Tree]]:

@@ -41,11 +41,6 @@ def render_text(
             f"{subject} --cells {differs.cell} --run {differs.run} --steps {steps} "
             f"--seed {found.seed}",
         ]
-        if found.is_same_code:
-            lines.append(
-                "Both arms are the same code: the world or the step is not the same twice, such as "
-                "where it draws random numbers without the seed."
-            )
     return "\n".join([*lines, *sentences(origins or {})]) + "\n"
 
 

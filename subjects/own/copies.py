@@ -75,7 +75,7 @@ class Copies:
 
     def _take_out(self) -> dict[str, ModuleType]:
         """Return the modules under the copies' names, which are in ``sys.modules`` no more."""
-        names = [name for name in sys.modules if name.partition(".")[0] in self._own]
+        names = [name for name in list(sys.modules) if name.partition(".")[0] in self._own]
         return {name: sys.modules.pop(name) for name in names}
 
 

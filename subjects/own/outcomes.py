@@ -11,6 +11,7 @@ import dataclasses
 import hashlib
 import json
 import os
+import re
 import types
 from collections.abc import Iterable, Mapping, Sequence
 from collections.abc import Set as AbstractSet
@@ -25,7 +26,8 @@ Parts = list[tuple[str, object]]
 _PLAIN = (bool, int, str, bytes, complex)
 _CODE = (types.FunctionType, types.BuiltinFunctionType, types.MethodType, type, types.ModuleType)
 # Where classes of one kind or another name their fields.
-_NAMED = ("_fields", "__struct_fields__", "model_fields", "__pydantic_fields__")
+_NAMED = ("__struct_fields__", "model_fields", "__pydantic_fields__")
+_ADDRESS = re.compile(r" at 0x[0-9a-fA-F]+")
 # Parts of an output, counted wherever they occur: one that shares parts may be as good as endless.
 _MOST = 500_000
 _DEEPEST = 200
@@ -101,7 +103,10 @@ class _Reader:
         if id(value) in above:
             return [kind, f"the value {len(above) - above.index(id(value))} levels above"]
         if len(above) > _DEEPEST:
-            return [kind, f"nested more than {_DEEPEST} levels deep"]
+            raise InputError(
+                f"the output is nested more than {_DEEPEST} levels deep: give Step an outcome that "
+                "returns what of it is to be compared"
+            )
         if isinstance(value, _CODE):
             return [kind, getattr(value, "__qualname__", getattr(value, "__name__", ""))]
         if hasattr(value, "__next__"):
@@ -117,7 +122,8 @@ class _Reader:
         if isinstance(value, Iterable):
             return [kind, []]
         has_own = type(value).__repr__ is not object.__repr__
-        return [kind, repr(value) if has_own else "without fields"]
+        # Where it lies in memory is no part of it.
+        return [kind, _ADDRESS.sub("", repr(value)) if has_own else "without fields"]
 
     def _elements(self, value: object, inside: tuple[int, ...]) -> Parts:
         """Return the elements of a value with their places, and what it is as a built-in."""
@@ -142,7 +148,8 @@ class _Reader:
             return [(f"[{number}]", item) for number, item in enumerate(value)]
         to_list = getattr(value, "tolist", None)
         if callable(to_list):  # An array of any library.
-            return [("", to_list()), (".dtype", str(getattr(value, "dtype", "")))]
+            about = [(f".{name}", str(getattr(value, name, ""))) for name in ("dtype", "shape")]
+            return [("", to_list()), *about]
         if isinstance(value, Iterable):
             return [(f"[{number}]", item) for number, item in enumerate(value)]
         return []
@@ -164,17 +171,24 @@ def _fields(value: object) -> Parts:
     if isinstance(value, os.PathLike):
         return []  # Paths keep what they were asked for.
     names: list[str] | None = None
-    if dataclasses.is_dataclass(kind):
+    found: Parts
+    if isinstance(value, tuple):
+        names = []  # Its elements are told by their places.
+    elif dataclasses.is_dataclass(kind):
         names = [field.name for field in dataclasses.fields(kind) if field.compare]
     elif hasattr(kind, "__attrs_attrs__"):
         names = [field.name for field in kind.__attrs_attrs__]
-    elif not isinstance(value, tuple):
+    else:
         listed = next((name for name in _NAMED if getattr(kind, name, None)), None)
         names = None if listed is None else list(getattr(kind, listed))
     if names is not None:
-        return [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+        found = [(name, getattr(value, name)) for name in names if hasattr(value, name)]
+        skipped = {field.name for field in getattr(kind, "__dataclass_fields__", {}).values()}
+        # What a subclass that declares nothing has beyond them.
+        own = getattr(value, "__dict__", {}).items()
+        return [*found, *((name, held) for name, held in own if name not in {*names, *skipped})]
     slots = [name for base in kind.__mro__ for name in _slots(base)]
-    found: Parts = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
+    found = [(name, getattr(value, name)) for name in slots if hasattr(value, name)]
     return [*found, *vars(value).items()] if hasattr(value, "__dict__") else found
 
 

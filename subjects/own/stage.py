@@ -23,7 +23,7 @@ from .outcomes import Tree, tree_of
 from .step import Step
 
 # What lies here is none of the user's code.
-_OURS = tuple(
+OURS = tuple(
     f"{Path(__file__).parents[2] / package}/" for package in ("harness", "stepbench", "subjects")
 )
 
@@ -177,7 +177,7 @@ class OwnStage:
         frames = [
             frame
             for frame in traceback.extract_tb(error.__traceback__)
-            if not frame.filename.startswith((*_OURS, "<frozen importlib"))
+            if not frame.filename.startswith((*OURS, "<frozen importlib"))
         ]
         lines = traceback.format_list(frames)
         head = ["Traceback (most recent call last):\n"] if frames else []

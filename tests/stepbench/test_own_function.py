@@ -115,8 +115,8 @@ def test_a_world_that_is_not_the_same_twice_is_called_that(run_here: Run):
 
     ran = run_here("verify", *SUBJECT)
 
-    assert ran.code == 1
-    assert "Both arms are the same code: the world or the step is not the same twice" in ran.out
+    assert (ran.code, ran.out) == (2, "")
+    assert "cell 4x8, run 0: the world or the step is not the same twice, with the same" in ran.err
 
 
 def test_an_import_within_the_function_that_fails(run_here: Run):
@@ -385,3 +385,46 @@ def test_a_size_of_nothing_has_no_slope(run_here: Run):
     document = count(run_here, "--arms", "git:")
 
     assert {each["size"] for each in document["growth"]} == set()
+
+
+def test_what_registers_globally_and_a_helper_beside_the_file(run_here: Run):
+    """Each run and each pass imports all anew: nothing is left of the one before."""
+    write(
+        Path(),
+        {
+            "src/joiner/__init__.py": "import sys\nif hasattr(sys, 'joined'):\n    raise ValueError"
+            "('twice')\nsys.joined = True\nfrom .batching import Joiner\n",
+            "helper_of_join.py": "from joiner import Joiner\n",
+        },
+    )
+    commit(Path())
+    own = Path("bench_join.py").read_text()
+    change(own.replace("from joiner import", "from helper_of_join import"), "bench_join.py")
+
+    assert run_here("verify", *SUBJECT, "--runs", "3").code == 0
+    assert count(run_here, "--cells", "4x8")["works"][0]["figures"]["native_calls"] > 0
+
+
+def test_under_apart_an_error_in_a_call_is_a_finding_too(run_here: Run):
+    change("def weight(length):\n    return 1 // (length - 2)\n", "src/joiner/weights.py")
+    options = ("--no-verify", "--cells", "4x8", "--apart")
+
+    ran = run_here("compare", "git:one", "git:", *SUBJECT, *options)
+
+    assert ran.code == 1
+    assert "arm 'git:', step 2: call raised: ZeroDivisionError" in ran.err
+
+
+def test_what_advance_keeps_is_no_work_of_the_step(run_here: Run):
+    own = Path("bench_join.py").read_text()
+    keeps = "advance=lambda: (joiner.receive(), kept.append(bytes(100_000)), None)[2])"
+    change(
+        own.replace("    joiner = ", "    kept = []\n    joiner = ").replace(
+            "advance=joiner.receive)", keeps
+        ),
+        "bench_join.py",
+    )
+
+    (work,) = count(run_here, "--arms", "git:", "--cells", "4x8")["works"]
+
+    assert work["figures"]["retained_bytes"] < 1_000

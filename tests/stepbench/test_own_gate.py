@@ -1,7 +1,6 @@
 """The gate of a project with functions of its own, and what sets it up."""
 
 import json
-from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +19,7 @@ from .conftest import Run
 from .test_own_function import TWICE, WRONG
 
 GATE = '[project]\nname = "joiner"\n\n[tool.stepbench.gate]\nsubjects = ["bench_join.py"]\n'
-Judge = Callable[[str], Kind]
+BODY = BATCHING[BATCHING.index("        from .weights") :].rstrip()
 
 
 @pytest.fixture(autouse=True)
@@ -225,6 +224,29 @@ def test_the_summary_goes_to_the_job_as_well(
     assert ran.code == 0
     assert (tmp_path / "summary").read_text() == ran.out
     assert json.loads(Path("gate.json").read_text())["exit_code"] == 0
+
+
+def test_a_pattern_about_what_could_not_be_read_costs_no_finding(run_here: Run):
+    configure('thresholds = { "join/*" = 0.03 }')
+    change("import nix\n", "bench_join.py")
+
+    code, steps = gate(run_here)
+
+    assert (code, steps["bench_join.py"][0]) == (1, "failed")
+
+
+def test_native_calls_where_there_were_none_are_more_work(run_here: Run, timed: list[Duet]):
+    configure("work = 50.0")
+    change(BATCHING.replace(BODY, "        return Batch([], 0)"))
+    commit(Path(), tag="two")
+    change(BATCHING.replace(BODY, "        return Batch([], len(()))"))
+
+    code, steps = gate(run_here, "--base", "two")
+
+    assert code == 1
+    assert steps["join: exact work"][0] == "failed"
+    assert "native calls" in steps["join: exact work"][1]
+    assert len(timed) == 2
 
 
 @pytest.fixture

@@ -131,8 +131,7 @@ def test_a_module_that_git_ignores_comes_from_the_work_tree(root: Path, tmp_path
 
 
 def test_what_is_compiled_is_told(root: Path, tmp_path: Path):
-    write(root, {".gitignore": "*.so\n", "src/joiner/fast.abi3.so": ""})
-    commit(root)
+    write(root, {"src/joiner/fast.abi3.so": ""})  # Ignored or not.
 
     assert read(root, tmp_path / "into", "git:")["git:"].is_native
     with pytest.raises(InputError, match=r"compiled modules \(src/joiner/fast.abi3.so\), which"):
@@ -259,3 +258,13 @@ def test_a_package_named_as_what_a_worker_needs_is_refused(tmp_path: Path):
 
     with pytest.raises(InputError, match="a package is called 'subjects', as one of stepbench's"):
         read(tmp_path, tmp_path / "into", "git:")
+
+
+def test_of_a_folder_with_other_packages_those_of_the_project_are_taken(root: Path, tmp_path: Path):
+    site = tmp_path / "site"
+    write(site, {"joiner/__init__.py": "", "other/__init__.py": "", "six.py": ""})
+
+    arm = read(root, tmp_path / "into", f"path:{site}")[f"path:{site}"]
+
+    assert arm.packages == ("joiner",)
+    assert not (Path(arm.folders[0]) / "other").exists()

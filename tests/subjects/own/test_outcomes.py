@@ -185,3 +185,29 @@ def test_an_output_that_shares_its_parts_without_end_is_refused():
 
     with pytest.raises(InputError, match="the output has more than 500,000 parts"):
         tree_of(value)
+
+
+def test_a_subclass_of_a_dataclass_that_declares_nothing_has_its_attributes_as_well():
+    @dataclasses.dataclass
+    class Data:
+        a: int = 1
+        note: str = dataclasses.field(default="", compare=False)
+
+    class More(Data):
+        pass
+
+    one, other = More(), More(note="seen")
+    assert difference(tree_of(one), tree_of(other)) is None
+    vars(other)["b"] = 2
+    assert difference(tree_of(one), tree_of(other)) == ("output.b", "nothing", "2")
+
+
+def test_where_something_lies_in_memory_is_no_part_of_it():
+    class Odd:
+        __slots__ = ()
+
+        def __repr__(self) -> str:
+            return f"<odd at {id(self):#x}>"
+
+    kept = [Odd(), Odd()]
+    assert difference(tree_of(kept[0]), tree_of(kept[1])) is None
