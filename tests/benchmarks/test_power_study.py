@@ -375,6 +375,7 @@ def _children() -> list[psutil.Process]:
     return psutil.Process().children(recursive=True)
 
 
+@pytest.mark.thorough
 def test_a_trial_runs_for_real(monkeypatch: pytest.MonkeyPatch):
     """In a small cell, with no time: the fewest processes and, whatever it says, one verdict."""
     cells = (SteadyDecode(requests=1, tokens=8), SteadyDecode(requests=2, tokens=8))

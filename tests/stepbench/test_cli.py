@@ -140,6 +140,7 @@ def test_a_reader_that_has_seen_enough_is_no_error(results: str, style: str, cop
     assert done.returncode == 0
 
 
+@pytest.mark.thorough
 def test_the_first_line_can_be_cut_off(results: str):
     # More than the pipe holds, so that the command still writes when its reader is gone.
     with subprocess.Popen(

@@ -206,6 +206,7 @@ def test_a_threshold_is_a_share(run_here: Run, workers: Workers, given: str, fra
     assert run_here("compare", *ONE, "--threshold", given, "--force").code == 1
 
 
+@pytest.mark.thorough
 def test_with_real_workers_equal_arms_are_not_slower():
     """Through the installed command. The threshold is far beyond any noise."""
     ran = run_script(

@@ -105,6 +105,7 @@ def test_json_is_one_document_and_nothing_else(count: Callable[..., Ran], option
     assert document["work"][0]["calls_per_iteration"]["get_tokens()"] == 2
 
 
+@pytest.mark.thorough
 def test_the_same_seed_gives_the_same_document_whatever_the_hashes_and_the_processes(
     monkeypatch: pytest.MonkeyPatch,
 ):

@@ -203,6 +203,7 @@ def test_two_machines_are_two_lines(run_here: Run, results: str):
     assert "No change point." in ran.out
 
 
+@pytest.mark.thorough
 def test_without_a_fingerprint_a_run_is_kept_but_in_no_trend(run_here: Run, results: str):
     added = run_here("history", "add", copy(results, "a.json", stepbench_machine=None))
     (name,) = _stored()
@@ -354,6 +355,7 @@ def test_parquet_is_not_for_a_terminal(
     assert_refused(run_here("history", "export", "--format", "parquet"), "-o FILE")
 
 
+@pytest.mark.thorough
 def test_a_plot_is_drawn_beside_the_table(run_here: Run, files: list[str]):
     run_here("history", "add", *files)
 

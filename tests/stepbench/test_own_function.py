@@ -259,6 +259,7 @@ def test_the_table_of_work_has_the_change_beside_it(run_here: Run):
     assert any("sum" in row[5] for row in rows[2:])
 
 
+@pytest.mark.thorough
 def test_equal_code_is_not_called_different_and_slower_code_is(run_here: Run):
     change(TWICE)
     options = (*SUBJECT, "--cells", "16x8", "--threshold", "5%", "-o", "x.json", "--force")

@@ -8,6 +8,7 @@ import pytest
 from .conftest import TINY, Run, assert_refused, run_script
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("style", ["terminal", "markdown", "csv", "json"])
 def test_a_report_is_what_the_measurement_printed(run_here: Run, style: str):
     measured = run_here("speedup", *TINY, "-o", "x.json", "--format", style)

@@ -21,6 +21,7 @@ def evidence(results: str, run_here: Run) -> list[str]:
     return [results, "duet.json", "work.json", "same.json"]
 
 
+@pytest.mark.thorough
 def test_all_kinds_together_in_all_formats(evidence: list[str], run_here: Run):
     """Measured once, since that takes longer than all the rest."""
     comment = run_here("report", *evidence, "--format", "comment")

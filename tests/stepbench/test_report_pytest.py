@@ -140,6 +140,7 @@ def run_pytest(*options: str, **env: str) -> str:
     return done.stdout
 
 
+@pytest.mark.thorough
 def test_cells_are_timed_and_reported(run_here: Run):
     pytest.importorskip("pytest_benchmark", reason="pytest-benchmark is not installed")
     options = ("--benchmark-only", "--benchmark-disable-gc", "--benchmark-json=bench.json")

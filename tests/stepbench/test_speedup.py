@@ -140,6 +140,7 @@ def test_nothing_but_the_results_file_is_left(run_here: Run):
     assert Path("new/folder/x.json").stat().st_mode & 0o400
 
 
+@pytest.mark.thorough
 @pytest.mark.parametrize("manager", ["v1", "v2"])
 @pytest.mark.parametrize("order", [(), ("--overlap",)])
 def test_every_setting_runs(run_here: Run, manager: str, order: tuple[str, ...]):

@@ -118,6 +118,7 @@ def test_the_first_failure_is_the_same_everywhere(name: str):
     assert found.expected != found.actual
 
 
+@pytest.mark.thorough
 def test_the_result_does_not_depend_on_the_number_of_processes():
     contest = wrong("dummies reported under attention DP")
     alone, shared = (verify(contest, range(60), 3, jobs=jobs) for jobs in (1, 2))

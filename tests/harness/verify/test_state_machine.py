@@ -266,6 +266,7 @@ def test_every_operation_of_the_model_is_a_rule():
     assert sorted(operations - set(vars(Ladder))) == []
 
 
+@pytest.mark.thorough
 def test_the_whole_ladder_does_the_same_whatever_happens():
     run_state_machine_as_test(Ladder, settings=settings(LONG, max_examples=40))
 

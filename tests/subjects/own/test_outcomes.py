@@ -178,6 +178,7 @@ def test_what_can_be_read_once_cannot_be_compared(value: object, words: str):
         tree_of(value)
 
 
+@pytest.mark.thorough
 def test_an_output_that_shares_its_parts_without_end_is_refused():
     value: list[object] = [1]
     for _ in range(30):
